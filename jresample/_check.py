@@ -1,0 +1,138 @@
+"""Leaf checks of arguments: each returns the value in its canonical form or raises.
+
+Every message names the argument in backticks, says what came and what was expected, and gives
+the way out. Checks run while tracing, before any array is touched, the same in eager and jit.
+"""
+
+import math
+import numbers
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._boundary import INDEX_MAPS
+
+TRACED_WAY_OUT = (
+    "sizes and scales must be static: pass a Python number (`static_argnums` under jit), "
+    "or use `scale_and_translate`, which takes traced scales"
+)
+
+
+def is_traced(value: object) -> bool:
+    """Whether a value is a jax tracer, told by its class's name: this module runs without jax."""
+    return any(base.__name__ == "Tracer" for base in type(value).__mro__)
+
+
+def is_symbolic(value: object) -> bool:
+    """Whether a value is a symbolic dimension of `jax.export`."""
+    return hasattr(value, "_to_var") or type(value).__name__ == "_DimExpr"
+
+
+def describe(value: object) -> str:
+    """Returns a value and its type for a message, shortened."""
+    text = repr(value)
+    text = text if len(text) <= 80 else text[:77] + "..."
+    return f"{text} ({type(value).__name__})"
+
+
+def size(name: str, value: object, what: str) -> int:
+    """Returns an output size as int. `what` says which one, such as "entry 2"."""
+    if is_traced(value):
+        raise TypeError(f"`{name}`: {what} is traced; {TRACED_WAY_OUT}")
+    if is_symbolic(value):
+        raise ValueError(
+            f"`{name}`: {what} is the symbolic size {value}; only axes that are not resampled may "
+            "have symbolic sizes: fix this one when exporting"
+        )
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        result = operator.index(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        raise TypeError(
+            f"`{name}`: {what} is {describe(value)}; expected an integer: "
+            "round it to a whole number of samples first"
+        ) from None
+    if result < 0:
+        raise ValueError(f"`{name}`: {what} is {result}; expected a size of 0 or more")
+    return result
+
+
+def scale(name: str, value: object, what: str) -> float:
+    """Returns a scale (out/in) as a positive finite float."""
+    if is_traced(value):
+        raise TypeError(f"`{name}`: {what} is traced; {TRACED_WAY_OUT}")
+    try:
+        if isinstance(value, bool | np.bool_ | str | bytes):
+            raise TypeError
+        result = float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"`{name}`: {what} is {describe(value)}; expected a positive number (output samples "
+            "per input sample)"
+        ) from None
+    if not 0 < result < math.inf:
+        raise ValueError(
+            f"`{name}`: {what} is {result}; expected a positive, finite number (output samples "
+            "per input sample)"
+        )
+    return result
+
+
+def flag(name: str, value: object) -> bool:
+    """Returns a boolean option."""
+    if is_traced(value):
+        raise TypeError(
+            f"`{name}` is traced; expected True or False, known before tracing: make it a static "
+            "argument (`static_argnames` under jit)"
+        )
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` is {describe(value)}; expected True or False")
+    return bool(value)
+
+
+def boundary(name: str, value: object) -> str | None:
+    """Returns a boundary rule of `numpy.pad`'s vocabulary, or None."""
+    if value is None or (isinstance(value, str) and value in INDEX_MAPS):
+        return value
+    rules = ", ".join(repr(rule) for rule in INDEX_MAPS if rule is not None)
+    error = ValueError if isinstance(value, str) else TypeError
+    raise error(f"`{name}` is {describe(value)}; expected None or one of {rules}")
+
+
+def is_sequence(value: object) -> bool:
+    """Whether a value is a list, a tuple or a one-dimensional array of several values."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return True
+    return getattr(value, "ndim", 0) == 1 and not is_traced(value)
+
+
+def entries(name: str, value: object, count: int, each: str) -> list[object]:
+    """Returns `count` entries: a sequence of that length as a list, a single value repeated."""
+    if not is_sequence(value):
+        return [value] * count
+    result = list(value)  # pyright: ignore[reportArgumentType]
+    if len(result) != count:
+        raise ValueError(
+            f"`{name}` has {len(result)} entries; expected one value, or {count}: one {each}"
+        )
+    return result
+
+
+def axes(name: str, value: object, ndim: int) -> tuple[int, ...]:
+    """Returns distinct non-negative axes of an array of `ndim` dimensions."""
+    given = list(value) if is_sequence(value) else [value]  # pyright: ignore[reportArgumentType]
+    result: list[int] = []
+    for item in given:
+        if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+            raise TypeError(f"`{name}` has {describe(item)}; expected integers")
+        if not -ndim <= item < ndim:
+            raise ValueError(
+                f"`{name}` has {item}; expected axes of the array's {ndim} dimensions, "
+                f"{-ndim} to {ndim - 1}"
+            )
+        if int(item) % ndim in result:
+            raise ValueError(f"`{name}` names axis {int(item) % ndim} twice: {describe(value)}")
+        result.append(int(item) % ndim)
+    return tuple(result)

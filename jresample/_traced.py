@@ -1,0 +1,72 @@
+"""Kernels whose parameters are jax arrays: weights computed in traced code, on planned taps.
+
+The taps and distances are planned on the host as for any kernel; only the weights are traced.
+With one 1-tap plan for each tap, `y = sum_k w[:, k] (T_k x)` is bilinear in the weights and in
+`T_k x`, and every T_k transposes to a gather: the image's gradient has no scatter either.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _plan
+from ._boundary import sample_index
+from ._linear import resample
+from ._spec import AxisSpec
+from .kernels import Kernel
+
+
+def resample_traced(x: jax.Array, axis: int, spec: AxisSpec, kernel: Kernel) -> jax.Array:
+    """Returns one axis of `x` resampled with traced weights, in the dtype of `x`.
+
+    Args:
+        x: Floating-point or complex array.
+        axis: The axis, non-negative.
+        spec: Its spec; `spec.rule` is a static stand-in with the radius of `kernel`.
+        kernel: The kernel, with parameters that are jax arrays.
+    """
+    if spec.size_out == 0:
+        return resample(x, ((axis, _plan.build(spec)),))
+    index, distance = _support(spec, kernel.radius)
+    folded, exists = sample_index(index, spec.size_in, spec.boundary)
+    exists = np.ones(index.shape, bool) if exists is None else exists
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    weight = kernel(jnp.asarray(distance, jnp.finfo(wide).dtype))
+    weight = weight.astype(jnp.finfo(wide).dtype)
+    weight = jnp.where(np.abs(distance) <= kernel.radius, weight, jnp.zeros_like(weight))
+    inside = jnp.where(exists, weight, jnp.zeros_like(weight))
+    total = (inside if spec.boundary is None else weight).sum(axis=1, keepdims=True)
+    weight = inside / total
+    y = None
+    for k in range(index.shape[1]):
+        term = _weighted(x.astype(wide), axis, _one_tap(spec, k, folded, exists), weight[:, k])
+        y = term if y is None else y + term
+    assert y is not None
+    return y.astype(x.dtype)
+
+
+def _support(spec: AxisSpec, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns indices and distances of the candidate taps, columns that no row needs cut off."""
+    index, distance = _plan.taps(spec)
+    near = (np.abs(distance) <= radius).any(axis=0)
+    return index[:, near], distance[:, near]
+
+
+def _one_tap(spec: AxisSpec, k: int, folded: np.ndarray, exists: np.ndarray) -> _plan.AxisPlan:
+    table = _plan.compact(folded[:, k : k + 1], exists[:, k : k + 1].astype(np.float64))
+    return _plan.AxisPlan(("tap", k, spec), spec.size_in, spec.size_out, *table)
+
+
+def _weighted(x: jax.Array, axis: int, plan: _plan.AxisPlan, weight: jax.Array) -> jax.Array:
+    # A tap of weight 0 must not read: 0 * NaN is NaN. Selecting before the product keeps the
+    # gradients of both factors clean as well.
+    taken = resample(x, ((axis, plan),))
+    weight = weight.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
+    return weight.astype(x.dtype) * jnp.where(weight != 0, taken, jnp.zeros_like(taken))
+
+
+def stand_in(spec: AxisSpec, kernel: Kernel) -> AxisSpec:
+    """Returns the spec with the kernel's traced parameters left out, so that it can be cached."""
+    return dataclasses.replace(spec, rule=Kernel(kernel.name, kernel.radius, np.ones_like))

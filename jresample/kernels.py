@@ -1,0 +1,351 @@
+"""Interpolation kernels: even functions of the distance to a tap, in input samples.
+
+A kernel is written once, over the array namespace of its argument, so that one line serves the
+host planner (numpy float64) and traced code (jax.numpy). `Kernel` is the type; the names below
+are its usual values, and the functions make the families that have parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:  # for the annotations only: this module runs on the host, without jax
+    import jax
+
+    Array = np.ndarray | jax.Array
+
+__all__ = [
+    "Kernel",
+    "box",
+    "bspline",
+    "cubic",
+    "gaussian",
+    "hamming",
+    "lanczos",
+    "mitchell",
+    "triangle",
+]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kernel:
+    """An interpolation kernel, usable as `method` wherever a method's name is.
+
+    The weight of the tap at input sample `i` for an output that lies at `c` is
+    `fn((i - c) / width, *params)`, where `width` is 1, or the step between outputs where
+    `antialias` widens the kernel. Weights are divided by their sum afterwards, so a kernel
+    need not sum to 1.
+
+    Attributes:
+        name: What `repr` and error messages call it.
+        radius: Half the support, in input samples. Nothing beyond it is read.
+        fn: `fn(x, *params)`: weights for the signed distances `x`, same shape and dtype. Take
+            functions from `x.__array_namespace__()`, so that numpy and jax.numpy both work.
+        params: Numbers or arrays for `fn`. Those that are jax arrays (traced or not) have
+            gradients: the weights are then computed in traced code.
+        interpolates: Whether the kernel is 1 at 0 and 0 at every other integer, so that an
+            axis whose size does not change comes back as it was.
+
+    Two kernels are equal, and share plans and compiled code, where all five are equal. Give `fn`
+    a name at module level: a `lambda` made at each call is a new kernel each time.
+
+    Example:
+        >>> import jresample
+        >>> from jresample import kernels
+        >>> def cosine(x):
+        ...     return 0.5 + 0.5 * x.__array_namespace__().cos(3.141592653589793 * x)
+        >>> raised_cosine = kernels.Kernel("raised_cosine", 1.0, cosine, interpolates=True)
+        >>> jresample.resize_matrix(2, 4, raised_cosine).round(3)
+        array([[1.   , 0.   ],
+               [0.854, 0.146],
+               [0.146, 0.854],
+               [0.   , 1.   ]])
+    """
+
+    name: str
+    radius: float
+    fn: Callable[..., Array]
+    params: tuple[object, ...] = ()
+    interpolates: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses a radius that is not a positive number, and a `fn` that cannot be called."""
+        radius = self.radius
+        if isinstance(radius, bool) or not isinstance(radius, int | float | np.number):
+            raise TypeError(
+                f"`radius` of kernel {self.name!r} is a {type(radius).__name__}; "
+                "expected a number of input samples, known before tracing"
+            )
+        if not 0 < radius < math.inf:
+            raise ValueError(
+                f"`radius` of kernel {self.name!r} is {radius}; "
+                "expected a positive, finite number of input samples"
+            )
+        if not callable(self.fn):
+            raise TypeError(
+                f"`fn` of kernel {self.name!r} is a {type(self.fn).__name__}; "
+                "expected a function of the distances, fn(x, *params)"
+            )
+        object.__setattr__(self, "radius", float(radius))
+        object.__setattr__(self, "params", tuple(self.params))
+
+    def __call__(self, x: Array) -> Array:
+        """Returns the weights at signed distances `x` (input samples): 0 beyond the radius.
+
+        Args:
+            x: Distances, any shape, a floating-point numpy or jax array.
+
+        Returns:
+            Weights of the same shape and dtype.
+
+        Example:
+            >>> import numpy as np
+            >>> cubic(-0.5)(np.array([0.0, 0.5, 1.0, 1.5, 2.0]))
+            array([ 1.    ,  0.5625,  0.    , -0.0625,  0.    ])
+        """
+        x = np.asarray(x) if isinstance(x, int | float | np.generic) else x
+        xp = x.__array_namespace__()
+        return xp.where(xp.abs(x) <= self.radius, self.fn(x, *self.params), xp.zeros_like(x))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every parameter is a plain number or numpy array, known before tracing."""
+        return all(isinstance(p, int | float | np.number | np.ndarray) for p in self.params)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return (
+            self.name,
+            self.radius,
+            self.fn,
+            self.interpolates,
+            *(_param_key(p) for p in self.params),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _param_key(param: object) -> object:
+    """Returns what two equal parameters share; a traced one equals itself only."""
+    if isinstance(param, np.ndarray):
+        return (param.shape, param.dtype.str, param.tobytes())
+    if isinstance(param, int | float | np.number):
+        return float(param)
+    return id(param)
+
+
+def _sinc(x: Array) -> Array:
+    """Returns sin(pi x) / (pi x), exactly 0 at non-zero integers and smooth at 0.
+
+    The sine is reduced to half a period first, so its zeros are exact. Near 0 the series takes
+    over: the quotient would lose the derivatives there to cancellation, and 0/0 at 0.
+    """
+    xp = x.__array_namespace__()
+    near = xp.abs(x) < 0.05
+    safe = xp.where(near, xp.ones_like(x), x)
+    whole = xp.round(safe)
+    sign = 1 - 2 * (whole - 2 * xp.floor(whole / 2))
+    quotient = sign * xp.sin(math.pi * (safe - whole)) / (math.pi * safe)
+    # sum of (-1)^k t^k / (2k + 1)!, t = (pi x)^2; the next term is below 2e-16 at 0.05
+    t = xp.where(near, (math.pi * x) ** 2, xp.zeros_like(x))
+    series = 1 - t / 6 * (1 - t / 20 * (1 - t / 42 * (1 - t / 72)))
+    return xp.where(near, series, quotient)
+
+
+def _box(x: Array) -> Array:
+    xp = x.__array_namespace__()
+    return xp.where((x > -0.5) & (x <= 0.5), xp.ones_like(x), xp.zeros_like(x))
+
+
+def _triangle(x: Array) -> Array:
+    xp = x.__array_namespace__()
+    return xp.maximum(1 - xp.abs(x), xp.zeros_like(x))
+
+
+def _cubic(x: Array, a: Array | float) -> Array:
+    # Keys 1981, eq. 4 with a free coefficient: w(1) = w(2) = 0, slopes agree at both knots.
+    xp = x.__array_namespace__()
+    d = xp.abs(x)
+    inner = ((a + 2) * d - (a + 3)) * d * d + 1
+    # ((a d - 5a) d + 8a) d - 4a, factored so that the zeros at 1 and 2 are exact
+    outer = a * (d - 1) * (d - 2) * (d - 2)
+    return xp.where(d < 1, inner, xp.where(d < 2, outer, xp.zeros_like(d)))
+
+
+def _mitchell(x: Array, b: Array | float, c: Array | float) -> Array:
+    # Mitchell and Netravali 1988, eq. 8.
+    xp = x.__array_namespace__()
+    d = xp.abs(x)
+    inner = ((12 - 9 * b - 6 * c) * d + (-18 + 12 * b + 6 * c)) * d * d + (6 - 2 * b)
+    outer = (((-b - 6 * c) * d + (6 * b + 30 * c)) * d + (-12 * b - 48 * c)) * d + 8 * b + 24 * c
+    return xp.where(d < 1, inner, xp.where(d < 2, outer, xp.zeros_like(d))) / 6
+
+
+def _lanczos(x: Array, n: int) -> Array:
+    xp = x.__array_namespace__()
+    return xp.where(xp.abs(x) < n, _sinc(x) * _sinc(x / n), xp.zeros_like(x))
+
+
+def _hamming(x: Array) -> Array:
+    xp = x.__array_namespace__()
+    window = 0.54 + 0.46 * xp.cos(math.pi * x)
+    return xp.where(xp.abs(x) < 1, _sinc(x) * window, xp.zeros_like(x))
+
+
+def _gaussian(x: Array, sigma: Array | float) -> Array:
+    xp = x.__array_namespace__()
+    return xp.exp(-0.5 * (x / sigma) ** 2)
+
+
+def _bspline(x: Array, degree: int) -> Array:
+    # Unser 1999, eq. 6: sum_k (-1)^k C(n+1, k) (t - k)_+^n / n!, taken from the near end of the
+    # support, where the sum has the fewest terms and cancels least.
+    xp = x.__array_namespace__()
+    half = (degree + 1) / 2
+    t = half - xp.abs(x)
+    total = xp.zeros_like(t)
+    for k in range(math.ceil(half)):
+        coefficient = (-1) ** k * math.comb(degree + 1, k) / math.factorial(degree)
+        total = total + coefficient * xp.maximum(t - k, xp.zeros_like(t)) ** degree
+    return total
+
+
+box = Kernel("box", 0.5, _box, interpolates=True)
+"""1 on (-1/2, 1/2]: Pillow's BOX. Half-open, so that every output has a tap."""
+
+triangle = Kernel("triangle", 1.0, _triangle, interpolates=True)
+"""1 - |x|: linear interpolation."""
+
+hamming = Kernel("hamming", 1.0, _hamming, interpolates=True)
+"""sinc(x) (0.54 + 0.46 cos(pi x)) on (-1, 1): Pillow's HAMMING."""
+
+
+def cubic(a: Array | float = -0.5) -> Kernel:
+    """Returns Keys' cubic convolution kernel with slope `a` at distance 1.
+
+    `a = -1/2` is Keys' own choice (jax.image, Pillow, Matlab) and the only one exact on
+    quadratics; `a = -3/4` is OpenCV's and torch's. Source: Keys, "Cubic convolution
+    interpolation for digital image processing", IEEE ASSP 29(6), 1981.
+
+    Args:
+        a: The coefficient: a number, or a scalar jax array to differentiate with respect to.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, jresample
+        >>> row = jnp.array([0.0, 1.0, 0.0, 0.0])
+        >>> def peak(a):
+        ...     return jresample.resize(row, (8,), cubic(a))[3]
+        >>> print(round(float(jax.grad(peak)(-0.5)), 4))
+        -0.1406
+    """
+    return Kernel("cubic", 2.0, _cubic, (a,), interpolates=True)
+
+
+def mitchell(b: Array | float = 1 / 3, c: Array | float = 1 / 3) -> Kernel:
+    """Returns the Mitchell-Netravali kernel, the two-parameter family of cubic filters.
+
+    (1/3, 1/3) is the paper's recommendation, (0, 1/2) Catmull-Rom, (1, 0) the cubic B-spline.
+    It interpolates only where `b = 0`. Source: Mitchell and Netravali, "Reconstruction filters
+    in computer graphics", SIGGRAPH 1988.
+
+    Args:
+        b: Blur: a number, or a scalar jax array to differentiate with respect to.
+        c: Ringing, likewise.
+
+    Example:
+        >>> import numpy as np
+        >>> mitchell()(np.array([0.0, 1.0])).round(4)
+        array([0.8889, 0.0556])
+    """
+    interpolates = isinstance(b, int | float) and b == 0
+    return Kernel("mitchell", 2.0, _mitchell, (b, c), interpolates=interpolates)
+
+
+def lanczos(n: int) -> Kernel:
+    """Returns the Lanczos kernel sinc(x) sinc(x / n) on (-n, n).
+
+    Its weights do not sum to 1 and are divided by their sum, as in jax.image and Pillow.
+    Source: Duchon, "Lanczos filtering in one and two dimensions", J. Appl. Meteor. 18(8), 1979.
+
+    Args:
+        n: Lobes on each side, the radius: a positive integer.
+
+    Raises:
+        TypeError: `n` is not an integer.
+        ValueError: `n` is below 1.
+
+    Example:
+        >>> lanczos(3).radius
+        3.0
+    """
+    return Kernel(f"lanczos{_whole('n', n, 1)}", float(n), _lanczos, (int(n),), interpolates=True)
+
+
+def gaussian(sigma: Array | float = 0.5, radius: float = 2.0) -> Kernel:
+    """Returns exp(-x^2 / (2 sigma^2)), cut off at `radius`.
+
+    Args:
+        sigma: Standard deviation in input samples: a positive number, or a scalar jax array to
+            differentiate with respect to.
+        radius: Where it is cut off, in input samples; known before tracing.
+
+    Raises:
+        ValueError: `sigma` or `radius` is not positive.
+
+    Example:
+        >>> import jresample
+        >>> jresample.resize_matrix(3, 3, gaussian(1.0)).round(3)
+        array([[0.574, 0.348, 0.078],
+               [0.274, 0.452, 0.274],
+               [0.078, 0.348, 0.574]])
+    """
+    if isinstance(sigma, int | float | np.number) and not sigma > 0:
+        raise ValueError(f"`sigma` is {sigma}; expected a positive number of input samples")
+    return Kernel("gaussian", radius, _gaussian, (sigma,))
+
+
+def bspline(degree: int) -> Kernel:
+    """Returns the centred cardinal B-spline of a degree, radius (degree + 1) / 2.
+
+    From degree 2 on it smooths: it interpolates only after a prefilter has been applied to the
+    image. Source: Unser, "Splines: a perfect fit for signal and image processing", IEEE Signal
+    Processing Magazine 16(6), 1999.
+
+    Args:
+        degree: Of the pieces, from 1 to 7.
+
+    Raises:
+        TypeError: `degree` is not an integer.
+        ValueError: `degree` is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> (6 * bspline(3)(np.array([-1.0, 0.0, 1.0]))).round(12)
+        array([1., 4., 1.])
+    """
+    degree = _whole("degree", degree, 1)
+    if degree > 7:
+        raise ValueError(f"`degree` is {degree}; expected 1 to 7")
+    half = (degree + 1) / 2
+    return Kernel(f"bspline{degree}", half, _bspline, (degree,), interpolates=degree == 1)
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    """Returns an integer argument as int, or raises naming it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            f"`{name}` is {value!r}, a {type(value).__name__}; expected an integer of at least "
+            f"{least}, known before tracing"
+        )
+    if value < least:
+        raise ValueError(f"`{name}` is {value}; expected an integer of at least {least}")
+    return int(value)
