@@ -5,7 +5,6 @@ the way out. Checks run while tracing, before any array is touched, the same in 
 """
 
 import math
-import numbers
 import operator
 from collections.abc import Sequence
 
@@ -42,8 +41,8 @@ def size(name: str, value: object, what: str) -> int:
         raise TypeError(f"`{name}`: {what} is traced; {TRACED_WAY_OUT}")
     if is_symbolic(value):
         raise ValueError(
-            f"`{name}`: {what} is the symbolic size {value}; only axes that are not resampled may "
-            "have symbolic sizes: fix this one when exporting"
+            f"`{name}`: {what} is the symbolic size {value}; a resampled axis must have a static "
+            "size: fix it when exporting (axes that are not resampled may be symbolic)"
         )
     try:
         if isinstance(value, bool | np.bool_):
@@ -125,7 +124,7 @@ def axes(name: str, value: object, ndim: int) -> tuple[int, ...]:
     given = list(value) if is_sequence(value) else [value]  # pyright: ignore[reportArgumentType]
     result: list[int] = []
     for item in given:
-        if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+        if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
             raise TypeError(f"`{name}` has {describe(item)}; expected integers")
         if not -ndim <= item < ndim:
             raise ValueError(

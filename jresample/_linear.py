@@ -6,17 +6,18 @@ primitive of its own. jax.extend promises no stability: it is used in this file 
     resample(x, passes)      y = A x
     transpose                A^T is resample with transposed plans: a gather, not a scatter
     batching                 a new leading axis shifts every pass by one
-    abstract evaluation      taken from the traced implementation, so that sharding and
-                             manual axes (shard_map) follow as for any jnp function
+    abstract evaluation      taken from a traced function of the same shape, so that sharding
+                             and manual axes (shard_map) follow as for any jnp function
 """
 
 import functools
 
 import jax
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ._apply import Passes, apply
+from ._apply import Passes, apply, outline
 
 _resample_p = Primitive("jresample")
 
@@ -39,8 +40,8 @@ def _impl(x: jax.Array, *, passes: Passes) -> jax.Array:
     return apply(x, passes)
 
 
-def _abstract(x: jax.core.ShapedArray, *, passes: Passes) -> jax.core.ShapedArray:
-    return jax.make_jaxpr(functools.partial(apply, passes=passes))(x).out_avals[0]
+def _abstract(x: ShapedArray, *, passes: Passes) -> ShapedArray:
+    return jax.make_jaxpr(functools.partial(outline, passes=passes))(x).out_avals[0]
 
 
 def _transpose(cotangent, x, *, passes: Passes):

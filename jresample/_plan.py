@@ -91,6 +91,27 @@ class AxisPlan:
         copies = np.clip((o - start) // period, 0, extra)
         return o - copies * period, copies * advance
 
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether every row reads a run of neighbouring samples, in order."""
+        run = self.index[:, :1] + np.arange(self.taps)
+        return bool(np.all((self.index == run) | (self.weight == 0)))
+
+    def phases(self) -> tuple[Repeat, int]:
+        """Returns the longest repetition around `repeat`, and how often it is repeated in all.
+
+        The table keeps more whole periods than one; those that equal it are counted too.
+        """
+        repeat = self.repeat
+        assert repeat is not None
+        first, last, period = repeat.start, repeat.start, repeat.period
+        while first >= period and _repeats(self.index, self.weight, repeat, first - period):
+            first -= period
+        while _repeats(self.index, self.weight, repeat, last):
+            last += period
+        found = dataclasses.replace(repeat, start=first)
+        return found, repeat.extra + 1 + (last - first) // period
+
     def expand(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns `(index, weight)` of every output, `[size_out, taps]`."""
         row, shift = self.rows()
@@ -129,7 +150,7 @@ def _transpose(plan: AxisPlan) -> AxisPlan:
     repeat, index, weight = plan.repeat, plan.index, plan.weight
     if repeat is not None:
         short_in = plan.size_in - repeat.extra * repeat.advance
-        start = max(0, short_in // 2 - repeat.advance)
+        start = repeat.start // repeat.period * repeat.advance
         swapped = Repeat(start, repeat.advance, repeat.period, repeat.extra)
         table = _transpose_table(index, weight, short_in)
         if _repeats(*table, swapped):
@@ -149,21 +170,18 @@ def _adjoint(
 
 
 def _plan_repeat(spec: AxisSpec) -> Repeat | None:
-    """Returns how a long axis may be shortened, or None where that would not pay.
+    """Returns how an axis may be shortened, or None where nothing can be left out.
 
-    The short axis keeps, on each side of its middle, the taps' reach twice over (once for the
-    rows that touch a border, once for the adjoint's) and two periods to compare.
+    The short axis keeps two periods to compare and, on either side of them, all that a border
+    can touch: rows within reach of it, and the samples within reach of those rows.
     """
     period, advance = spec.grid.period
     # a wrapped tap reads across the seam, so that no stretch can be cut out
-    if advance == 0 or spec.boundary == "wrap" or spec.size_in == 0:
+    if advance == 0 or spec.boundary == "wrap":
         return None
-    kept = 4 * ((spec.reach + 2) // advance + 1) + 6
-    extra = min(spec.size_out // period, spec.size_in // advance) - kept
-    if extra * period < spec.size_out // 2 or extra < 1:
-        return None
-    short_out = spec.size_out - extra * period
-    return Repeat(max(0, short_out // 2 - period), period, advance, extra)
+    margin = (2 * spec.reach + 2) // advance + 1
+    extra = min(spec.size_out // period, spec.size_in // advance) - (2 * margin + 3)
+    return Repeat(margin * period, period, advance, extra) if extra >= 1 else None
 
 
 def _shortened(spec: AxisSpec, repeat: Repeat) -> AxisSpec:
@@ -174,9 +192,12 @@ def _shortened(spec: AxisSpec, repeat: Repeat) -> AxisSpec:
     )
 
 
-def _repeats(index: np.ndarray, weight: np.ndarray, repeat: Repeat) -> bool:
-    """Whether the period's rows and the next ones differ by the advance alone."""
-    one = slice(repeat.start, repeat.start + repeat.period)
+def _repeats(
+    index: np.ndarray, weight: np.ndarray, repeat: Repeat, start: int | None = None
+) -> bool:
+    """Whether the period's rows from `start` on and the next ones differ by the advance alone."""
+    start = repeat.start if start is None else start
+    one = slice(start, start + repeat.period)
     two = slice(one.stop, one.stop + repeat.period)
     return (
         two.stop <= len(index)

@@ -71,6 +71,9 @@ class AxisSpec:
             )
 
 
+AxisSpecs = tuple[tuple[int, AxisSpec], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Method:
     """What a method's name stands for: its rule and boundary, and those with antialias."""
@@ -200,20 +203,27 @@ def resize_specs(
     axes: object,
     align_corners: object,
     boundary: object,
-) -> tuple[tuple[int, AxisSpec], ...]:
-    """Returns `resize`'s arguments as (axis, spec) for every axis that is resampled."""
+) -> tuple[AxisSpecs, bool]:
+    """Returns `resize`'s arguments as an (axis, spec) for every axis that is resampled.
+
+    Also whether every method only copies samples, so that integers stay integers.
+    """
     ndim = len(shape_in)
     named = None if axes is None else _check.axes("axes", axes, ndim)
     targets = target_sizes(shape_in, shape, named)
     per = "per axis" if named is None else "per entry of `axes`"
     count = len(targets)
     methods = [method(v) for v in _check.entries("method", method_, count, per)]
-    widen = [_check.flag("antialias", v) for v in _check.entries("antialias", antialias, count, per)]
+    widen = [
+        _check.flag("antialias", v) for v in _check.entries("antialias", antialias, count, per)
+    ]
     corners = [
         _check.flag("align_corners", v)
         for v in _check.entries("align_corners", align_corners, count, per)
     ]
-    rules = [_check.boundary("boundary", v) for v in _check.entries("boundary", boundary, count, per)]
+    rules = [
+        _check.boundary("boundary", v) for v in _check.entries("boundary", boundary, count, per)
+    ]
     specs: list[tuple[int, AxisSpec]] = []
     for i, (axis, target) in enumerate(targets.items()):
         size_in, kept = shape_in[axis], named is None or keeps(methods[i], widen[i])
@@ -230,7 +240,7 @@ def resize_specs(
         specs.append(
             (axis, axis_spec(axis, size_in, size_out, grid, methods[i], widen[i], rules[i]))
         )
-    return tuple(specs)
+    return tuple(specs), all(chosen.rule in ONE_SAMPLE for chosen in methods)
 
 
 def same_size(target: object, size_in: object) -> bool:

@@ -8,7 +8,18 @@ from jax.typing import ArrayLike
 
 from . import _check, _grid
 from ._resize import apply_specs, as_image
-from ._spec import AREA, BINS, FLOOR, METHODS, NEAREST, Method, axis_spec, method
+from ._spec import (
+    AREA,
+    BINS,
+    FLOOR,
+    METHODS,
+    NEAREST,
+    ONE_SAMPLE,
+    Method,
+    axis_spec,
+    method,
+    same_size,
+)
 
 _LANCZOS = METHODS["lanczos3"]
 _BICUBIC = METHODS["cubic-pytorch"]
@@ -113,7 +124,7 @@ def interpolate(
             continue
         grid = _place(size_in, size_out, scale, chosen, corners, widen)
         specs.append((axis, axis_spec(axis, size_in, size_out, grid, chosen, widen, None)))
-    return apply_specs(image, tuple(specs))
+    return apply_specs(image, tuple(specs), chosen.rule in ONE_SAMPLE)
 
 
 def _spatial_axes(shape: tuple[int, ...], channel_axis: object) -> tuple[int, ...]:
@@ -156,7 +167,7 @@ def _targets(
     scale_factor: object,
     recompute: object,
     mode: str,
-) -> tuple[list[object], list[float | None]]:
+) -> tuple[list[int], list[float | None]]:
     """Returns each spatial axis's output size, and its scale where one is kept."""
     recompute = recompute is not None and _check.flag("recompute_scale_factor", recompute)
     each, count = "per spatial axis", len(axes)
@@ -176,13 +187,13 @@ def _targets(
     lengths = [_check.size("input", shape[a], f"axis {a}") for a in axes]
     sizes = [_grid.floor_size(n, s) for n, s in zip(lengths, scales, strict=True)]
     kept = not recompute and mode != "area"
-    return list(sizes), list(scales) if kept else [None] * count
+    return sizes, list(scales) if kept else [None] * count
 
 
-def _size(value: object, size_in: object, axis: int) -> object:
+def _size(value: object, size_in: int, axis: int) -> int:
     """Returns an output size; the axis's own symbolic size stands for itself."""
-    if _check.is_symbolic(size_in) and _check.is_symbolic(value) and value == size_in:
-        return value
+    if same_size(value, size_in):
+        return size_in
     return _check.size("size", value, f"the size of axis {axis}")
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _plan
+from ._apply import accumulator
 from ._boundary import sample_index
 from ._linear import resample
 from ._spec import AxisSpec
@@ -32,10 +33,8 @@ def resample_traced(x: jax.Array, axis: int, spec: AxisSpec, kernel: Kernel) -> 
     index, distance = _support(spec, kernel.radius)
     folded, exists = sample_index(index, spec.size_in, spec.boundary)
     exists = np.ones(index.shape, bool) if exists is None else exists
-    wide = jnp.promote_types(x.dtype, jnp.float32)
-    weight = kernel(jnp.asarray(distance, jnp.finfo(wide).dtype))
-    weight = weight.astype(jnp.finfo(wide).dtype)
-    weight = jnp.where(np.abs(distance) <= kernel.radius, weight, jnp.zeros_like(weight))
+    wide = accumulator(x.dtype)
+    weight = _evaluate(kernel, distance, wide)
     inside = jnp.where(exists, weight, jnp.zeros_like(weight))
     total = (inside if spec.boundary is None else weight).sum(axis=1, keepdims=True)
     weight = inside / total
@@ -45,6 +44,20 @@ def resample_traced(x: jax.Array, axis: int, spec: AxisSpec, kernel: Kernel) -> 
         y = term if y is None else y + term
     assert y is not None
     return y.astype(x.dtype)
+
+
+def _evaluate(kernel: Kernel, distance: np.ndarray, image_dtype: np.dtype) -> jax.Array:
+    """Returns the kernel at host distances, in float64 if the image or a parameter has it.
+
+    The parameters are brought to that dtype, so that they mix under strict promotion too.
+    """
+    params = [jnp.asarray(p) for p in kernel.params]
+    real = [p.dtype for p in params if jnp.issubdtype(p.dtype, jnp.floating)]
+    bits = [jnp.finfo(dtype).bits for dtype in (*real, image_dtype)]
+    dtype = jnp.float64 if max(bits) == 64 else jnp.float32
+    cast = [p.astype(dtype) if jnp.issubdtype(p.dtype, jnp.floating) else p for p in params]
+    with_cast = dataclasses.replace(kernel, params=tuple(cast))
+    return jnp.asarray(with_cast(jnp.asarray(distance, dtype)))
 
 
 def _support(spec: AxisSpec, radius: float) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +77,8 @@ def _weighted(x: jax.Array, axis: int, plan: _plan.AxisPlan, weight: jax.Array) 
     # gradients of both factors clean as well.
     taken = resample(x, ((axis, plan),))
     weight = weight.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
-    return weight.astype(x.dtype) * jnp.where(weight != 0, taken, jnp.zeros_like(taken))
+    weight = weight.astype(jnp.finfo(x.dtype).dtype)
+    return weight * jnp.where(weight != 0, taken, jnp.zeros_like(taken))
 
 
 def stand_in(spec: AxisSpec, kernel: Kernel) -> AxisSpec:

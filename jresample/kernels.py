@@ -105,8 +105,8 @@ class Kernel:
 
         Example:
             >>> import numpy as np
-            >>> cubic(-0.5)(np.array([0.0, 0.5, 1.0, 1.5, 2.0]))
-            array([ 1.    ,  0.5625,  0.    , -0.0625,  0.    ])
+            >>> cubic(-0.5)(np.array([0.0, 0.5, 1.5, 2.5]))
+            array([ 1.    ,  0.5625, -0.0625,  0.    ])
         """
         x = np.asarray(x) if isinstance(x, int | float | np.generic) else x
         xp = x.__array_namespace__()
@@ -245,7 +245,7 @@ def cubic(a: Array | float = -0.5) -> Kernel:
         >>> def peak(a):
         ...     return jresample.resize(row, (8,), cubic(a))[3]
         >>> print(round(float(jax.grad(peak)(-0.5)), 4))
-        -0.1406
+        -0.0469
     """
     return Kernel("cubic", 2.0, _cubic, (a,), interpolates=True)
 

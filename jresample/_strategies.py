@@ -1,0 +1,194 @@
+"""Ways to apply one plan along one axis. All compute the same sum and differ in how XLA sees it.
+
+    y[..., o, ...] = sum_k weight[o, k] x[..., index[o, k], ...]
+
+Each takes `(x, axis, plan)` and returns an array of the dtype of `x`, which is real. `choose`
+picks one by a rule that can be asked and forced; the rule's numbers carry what set them.
+"""
+
+from collections.abc import Callable, Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ._plan import AxisPlan
+
+# Unrolled taps compile in time linear in their number, and each adds a read of x to one loop.
+# 384 of them (4096 -> 64, lanczos3) take 2 s to compile and run 9 times slower than a scan.
+UNROLLED_TAPS = 24
+# Taps for each step of the scan: enough that the accumulator's traffic is small beside theirs.
+SCAN_CHUNK = 8
+# Rows that are this few, and this many times fewer than their taps, are dot products:
+# the gradient of 2 -> 2,000,003 takes 10 s scanned, with 190,000 steps, and 0.05 s so.
+DOT_ROWS = 8
+DOT_TAPS_PER_ROW = 64
+# Slices of a period that are still worth unrolling, and the trailing elements (the contiguous run
+# of one sample) from which a gather vectorises as well as they do. On 2 cores, ms gather/slices:
+# (16*3*112, 224 -> 112) linear 0.80/0.29; (1080, 3840 -> 1920, 3) lanczos3 19.9/4.4;
+# (12288, 256 -> 512) linear 6.0/1.9; but (2048, 256 -> 512, 3) linear 1.1/2.0, where two
+# phases are interleaved in runs of 3; (1, 2160 -> 1080, 5760) lanczos3 7.0/6.9.
+POLYPHASE_SLICES = 32
+POLYPHASE_TRAILING = 64
+# Table entries that an executable holds as constants; beyond, a long regular axis computes them.
+BAKED_ENTRIES = 1 << 16
+
+
+def choose(plan: AxisPlan, trailing: int) -> str:
+    """Returns the name of the strategy for a plan, a key of `STRATEGIES`.
+
+    Args:
+        plan: The plan.
+        trailing: Elements of x behind the axis: the contiguous run of one sample.
+    """
+    repeat = plan.repeat
+    if repeat is not None and not plan.copies:
+        slices = repeat.period * plan.taps
+        runs = trailing < POLYPHASE_TRAILING if repeat.period == 1 else trailing == 1
+        if runs and slices <= POLYPHASE_SLICES and repeat.extra >= 1:
+            return "polyphase"
+    if plan.taps <= UNROLLED_TAPS:
+        return "gather"
+    few = plan.size_out <= DOT_ROWS and plan.taps >= DOT_TAPS_PER_ROW * plan.size_out
+    return "dot" if few and plan.is_contiguous else "scan"
+
+
+def gather(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+    """One gather a tap, unrolled: XLA fuses them into one loop."""
+    return _gather_rows(x, axis, plan, 0, plan.size_out)
+
+
+def scan(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+    """A scan over chunks of taps, for rows too wide to unroll."""
+    columns = list(_columns(plan, x.dtype, 0, plan.size_out))
+    missing = -plan.taps % SCAN_CHUNK
+    index = [index for index, _ in columns] + [columns[-1][0]] * missing
+    weight = [weight for _, weight in columns] + [np.zeros(plan.size_out, x.dtype)] * missing
+    shape = (len(index) // SCAN_CHUNK, SCAN_CHUNK, plan.size_out)
+
+    def step(total: jax.Array, chunk: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        for k in range(SCAN_CHUNK):
+            total = total + take(x, chunk[0][k], axis) * along(chunk[1][k], axis, x.ndim)
+        return total, None
+
+    start = jnp.zeros_like(take(x, columns[0][0], axis))
+    return lax.scan(step, start, (_stacked(index, shape), _stacked(weight, shape)))[0]
+
+
+def dot(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+    """One dot product for each output, for few and wide rows that read contiguous samples."""
+    index, weight = plan.expand()
+    sums = []
+    for first, row in zip(index[:, 0], weight, strict=True):
+        row = row[: max(1, np.count_nonzero(row))].astype(x.dtype)
+        taken = lax.slice_in_dim(x, int(first), int(first) + len(row), axis=axis)
+        sums.append(jnp.tensordot(taken, row, ((axis,), (0,)), precision=lax.Precision.HIGHEST))
+    return jnp.stack(sums, axis=axis)
+
+
+def polyphase(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+    """Strided slices of x with scalar weights, one set for each phase of a repeating plan.
+
+    Outputs `start + j P + phase` read `x[index[phase, k] + j A]` for all j at once. The rows
+    before and after the repetition are gathered.
+    """
+    repeat, copies = plan.phases()
+    phases = []
+    for row in range(repeat.start, repeat.start + repeat.period):
+        total = None
+        for index, weight in zip(plan.index[row], plan.weight[row], strict=True):
+            if weight == 0:
+                continue
+            stop = int(index) + repeat.advance * (copies - 1) + 1
+            taken = lax.slice_in_dim(x, int(index), stop, repeat.advance, axis)
+            term = taken * np.asarray(weight, x.dtype)
+            total = term if total is None else total + term
+        phases.append(jnp.zeros_like(_first(x, axis, copies)) if total is None else total)
+    middle = jnp.stack(phases, axis=axis + 1) if repeat.period > 1 else phases[0]
+    stop = repeat.start + copies * repeat.period
+    shape = (*x.shape[:axis], copies * repeat.period, *x.shape[axis + 1 :])
+    parts = [
+        _gather_rows(x, axis, plan, 0, repeat.start),
+        middle.reshape(shape),
+        _gather_rows(x, axis, plan, stop, plan.size_out),
+    ]
+    return jnp.concatenate([part for part in parts if part.shape[axis] > 0], axis=axis)
+
+
+STRATEGIES: dict[str, Callable[[jax.Array, int, AxisPlan], jax.Array]] = {
+    "gather": gather,
+    "scan": scan,
+    "dot": dot,
+    "polyphase": polyphase,
+}
+
+
+def take(x: jax.Array, index: np.ndarray | jax.Array, axis: int) -> jax.Array:
+    """Returns `x` at indices along an axis, which the caller knows to be within it."""
+    index = jnp.asarray(index)[:, None]
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=others, collapsed_slice_dims=(axis,), start_index_map=(axis,)
+    )
+    sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return lax.gather(x, index, numbers, sizes, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def along(values: np.ndarray | jax.Array, axis: int, ndim: int) -> np.ndarray | jax.Array:
+    """Returns a vector laid along an axis, to broadcast against an array of `ndim` dimensions."""
+    return values.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
+
+
+def _first(x: jax.Array, axis: int, count: int) -> jax.Array:
+    return take(x, np.zeros(count, np.int32), axis)
+
+
+def _gather_rows(x: jax.Array, axis: int, plan: AxisPlan, first: int, stop: int) -> jax.Array:
+    """Returns outputs `first..stop` by gathering."""
+    total = None
+    for index, weight in _columns(plan, x.dtype, first, stop):
+        term = take(x, index, axis)
+        if not plan.copies:
+            term = term * along(weight, axis, x.ndim)
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def _columns(
+    plan: AxisPlan, dtype: np.dtype, first: int, stop: int
+) -> Iterator[tuple[np.ndarray | jax.Array, np.ndarray | jax.Array]]:
+    """Yields each tap's (indices, weights) for outputs `first..stop`.
+
+    Small tables are expanded on the host, into constants. A long regular axis keeps one period
+    and lets the executable compute where it repeats: index = base[phase] + copy * advance.
+    """
+    whole = (first, stop) == (0, plan.size_out)
+    index_dtype = np.int32 if plan.size_in < 2**31 else np.int64
+    if plan.repeat is None or not whole or plan.size_out * plan.taps <= BAKED_ENTRIES:
+        row, shift = plan.rows(first, stop)
+        for k in range(plan.taps):
+            yield (
+                (plan.index[row, k] + shift).astype(index_dtype),
+                plan.weight[row, k].astype(dtype),
+            )
+        return
+    start, period, copies = plan.repeat.start, plan.repeat.period, plan.repeat.extra + 1
+    middle = slice(start, start + period)
+    moved = plan.repeat.advance * jnp.arange(copies, dtype=index_dtype)[:, None]
+    tail_shift = plan.repeat.advance * plan.repeat.extra
+    for k in range(plan.taps):
+        index, weight = plan.index[:, k].astype(index_dtype), plan.weight[:, k].astype(dtype)
+        repeated = moved + index[None, middle]
+        yield (
+            jnp.concatenate([index[:start], repeated.ravel(), index[middle.stop :] + tail_shift]),
+            jnp.concatenate(
+                [weight[:start], jnp.tile(weight[middle], copies), weight[middle.stop :]]
+            ),
+        )
+
+
+def _stacked(columns: list, shape: tuple[int, ...]) -> jax.Array:
+    stack = np.stack if all(isinstance(c, np.ndarray) for c in columns) else jnp.stack
+    return jnp.asarray(stack(columns).reshape(shape))
