@@ -25,10 +25,10 @@ def apply(x: jax.Array, passes: Passes) -> jax.Array:
     """
     if jnp.iscomplexobj(x):
         return lax.complex(apply(lax.real(x), passes), apply(lax.imag(x), passes))
+    if any(0 in (plan.size_in, plan.size_out) for _, plan in passes):
+        return outline(x, passes)
     copies = all(plan.copies for _, plan in passes)
     y = x if copies else x.astype(accumulator(x.dtype))
-    if any(0 in (plan.size_in, plan.size_out) for _, plan in passes):
-        return jnp.zeros_like(outline(x, passes))
     order = ordered(x.shape, passes)
     for axis, plan in order[:-1]:
         y = _apart(y, axis, plan)
@@ -36,10 +36,13 @@ def apply(x: jax.Array, passes: Passes) -> jax.Array:
 
 
 def outline(x: jax.Array, passes: Passes) -> jax.Array:
-    """Returns an array of the shape, dtype and sharding of `apply`'s, by the cheapest means."""
+    """Returns zeros of the shape, dtype and sharding of `apply`'s result, by the cheapest means."""
     for axis, plan in passes:
-        x = _strategies.take(x, np.zeros(plan.size_out, np.int32), axis)
-    return x
+        first = lax.slice_in_dim(x, 0, min(1, plan.size_in), axis=axis)
+        room = [(0, 0, 0)] * x.ndim
+        room[axis] = (0, plan.size_out - first.shape[axis], 0)
+        x = lax.pad(first, np.zeros((), x.dtype), room)
+    return jnp.zeros_like(x)
 
 
 def accumulator(dtype: np.dtype) -> np.dtype:

@@ -18,6 +18,10 @@ TRACED_WAY_OUT = (
 )
 
 
+# Beyond it, positions would no longer be exact in int64, and no table would fit in memory.
+MAX_SIZE = 2**31
+
+
 def is_traced(value: object) -> bool:
     """Whether a value is a jax tracer, told by its class's name: this module runs without jax."""
     return any(base.__name__ == "Tracer" for base in type(value).__mro__)
@@ -55,7 +59,7 @@ def size(name: str, value: object, what: str) -> int:
         ) from None
     if result < 0:
         raise ValueError(f"`{name}`: {what} is {result}; expected a size of 0 or more")
-    return result
+    return length(name, result, what)
 
 
 def scale(name: str, value: object, what: str) -> float:
@@ -77,6 +81,15 @@ def scale(name: str, value: object, what: str) -> float:
             "per input sample)"
         )
     return result
+
+
+def length(name: str, value: int, what: str) -> int:
+    """Returns an axis length, or raises where no index could count it."""
+    if value > MAX_SIZE:
+        raise ValueError(
+            f"`{name}`: {what} asks for {value} samples on an axis; expected at most {MAX_SIZE}"
+        )
+    return value
 
 
 def flag(name: str, value: object) -> bool:
@@ -124,6 +137,11 @@ def axes(name: str, value: object, ndim: int) -> tuple[int, ...]:
     given = list(value) if is_sequence(value) else [value]  # pyright: ignore[reportArgumentType]
     result: list[int] = []
     for item in given:
+        if is_traced(item):
+            raise TypeError(
+                f"`{name}` is traced; expected static integers, known before tracing: make it a "
+                "static argument (`static_argnames` under jit)"
+            )
         if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
             raise TypeError(f"`{name}` has {describe(item)}; expected integers")
         if not -ndim <= item < ndim:

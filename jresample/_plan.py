@@ -225,7 +225,8 @@ def taps(spec: AxisSpec) -> tuple[np.ndarray, np.ndarray]:
 
 def _kernel_rows(spec: AxisSpec, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     index, distance = taps(spec)
-    return index, np.asarray(kernel(distance), np.float64)
+    with np.errstate(all="ignore"):  # what is not finite is refused by name, in check_sums
+        return index, np.asarray(kernel(distance), np.float64)
 
 
 def _nearest_rows(spec: AxisSpec) -> tuple[np.ndarray, np.ndarray]:

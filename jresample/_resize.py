@@ -126,6 +126,10 @@ def resize_matrix(
     """
     size_in = _check.size("size_in", size_in, "it")
     size_out = _check.size("size_out", size_out, "it")
+    if size_in == 0 and size_out > 0:
+        raise ValueError(
+            f"`size_in` is 0 with size_out={size_out}; expected at least 1 sample to read"
+        )
     if isinstance(method, Kernel) and not method.is_static:
         raise TypeError(
             f"`method`: kernel {method.name!r} has parameters that are jax arrays; "

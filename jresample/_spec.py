@@ -149,12 +149,13 @@ def axis_spec(
     chosen: Method,
     antialias: bool,
     boundary: str | None,
+    name: str = "image",
 ) -> AxisSpec:
     """Returns an axis's spec, its sizes and boundary checked against each other."""
     rule, default = chosen.resolve(antialias)
     if size_in == 0 and size_out > 0:
         raise ValueError(
-            f"`image`: axis {axis} is empty and cannot be resized to {size_out} samples; "
+            f"`{name}`: axis {axis} is empty and cannot be resized to {size_out} samples; "
             "expected at least 1 sample, or an output size of 0"
         )
     boundary = default if boundary is None else boundary

@@ -61,9 +61,10 @@ def interpolate(
     modules set `align_corners=True`, their default.
 
     Differences from torch: integer images give float32 in every mode but the nearest ones
-    (torch rounds uint8 back); an axis whose size does not change is left alone in every mode,
-    also under a kept scale (torch recomputes it in some); positions are exact, where torch's
-    float32 picks another sample in nearest modes at some size pairs.
+    (torch rounds uint8 back); positions are exact, where torch's float32 picks another sample in
+    nearest modes at some size pairs. As in torch, a kept scale whose size comes out unchanged
+    leaves that axis alone in the linear modes, with antialias and in 2-D `"nearest"`, and
+    resamples it in the others.
 
     Args:
         input: `[batch, channels, *spatial]` with 1 to 3 spatial axes; see `channel_axis`.
@@ -120,10 +121,12 @@ def interpolate(
     specs = []
     for axis, size_out, scale in zip(axes, sizes, scales, strict=True):
         size_in = image.shape[axis]
-        if _check.is_symbolic(size_out) or size_in == size_out:
+        if _check.is_symbolic(size_out):
+            continue
+        if size_in == size_out and (scale is None or _copies(mode, len(axes), widen)):
             continue
         grid = _place(size_in, size_out, scale, chosen, corners, widen)
-        specs.append((axis, axis_spec(axis, size_in, size_out, grid, chosen, widen, None)))
+        specs.append((axis, axis_spec(axis, size_in, size_out, grid, chosen, widen, None, "input")))
     return apply_specs(image, tuple(specs), chosen.rule in ONE_SAMPLE)
 
 
@@ -185,9 +188,19 @@ def _targets(
     given = _check.entries("scale_factor", scale_factor, count, each)
     scales = [_check.scale("scale_factor", v, f"entry {i}") for i, v in enumerate(given)]
     lengths = [_check.size("input", shape[a], f"axis {a}") for a in axes]
-    sizes = [_grid.floor_size(n, s) for n, s in zip(lengths, scales, strict=True)]
+    sizes = [
+        _check.length("scale_factor", _grid.floor_size(n, s), f"the factor {s}")
+        for n, s in zip(lengths, scales, strict=True)
+    ]
     kept = not recompute and mode != "area"
     return sizes, list(scales) if kept else [None] * count
+
+
+def _copies(mode: str, dimensions: int, antialias: bool) -> bool:
+    """Whether torch copies an axis of unchanged size although a scale other than 1 is kept."""
+    if mode == "nearest":
+        return dimensions == 2
+    return antialias or mode not in ("nearest-exact", "bicubic", "tricubic")
 
 
 def _size(value: object, size_in: int, axis: int) -> int:

@@ -1,0 +1,151 @@
+"""The plan's contracts: transposition, row sums, periods, and every strategy against `dense`."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jresample import _apply, _plan, _strategies
+from jresample._spec import METHODS, AxisSpec, resize_specs
+from jresample.kernels import Kernel
+
+BOUNDARIES = (None, "edge", "reflect", "symmetric", "wrap", "constant")
+
+
+def spec_of(n, m, method="linear", antialias=True, align_corners=False, boundary=None) -> AxisSpec:
+    specs, _ = resize_specs((n,), (m,), method, antialias, (0,), align_corners, boundary)
+    return specs[0][1]
+
+
+def tabulated(spec: AxisSpec) -> _plan.AxisPlan:
+    """The same axis with every row in the table: no period left out."""
+    return _plan.AxisPlan(("whole", spec), spec.size_in, spec.size_out, *_plan._table(spec))
+
+
+def random_specs(count: int):
+    rng = np.random.default_rng(7)
+    names = [name for name in METHODS if name not in ("bilinear", "trilinear", "bicubic")]
+    while count:
+        n = int(rng.integers(2, 90))
+        m = int(rng.choice([rng.integers(1, 90), 2 * n, 3 * n, max(1, n // 2), max(1, n // 3)]))
+        if n != m:
+            count -= 1
+            boundary = BOUNDARIES[rng.integers(len(BOUNDARIES))]
+            flags = bool(rng.integers(2)), bool(rng.integers(4) == 0)
+            yield spec_of(n, m, str(rng.choice(names)), *flags, boundary)
+
+
+def test_shortened_plans_equal_the_whole_table():
+    shortened = 0
+    for spec in random_specs(1500):
+        plan, dense = _plan.build(spec), tabulated(spec).dense()
+        np.testing.assert_array_equal(plan.dense(), dense, err_msg=str(spec))
+        np.testing.assert_array_equal(plan.transpose().dense(), dense.T, err_msg=str(spec))
+        assert plan.transpose().transpose() is plan
+        if spec.boundary != "constant":
+            np.testing.assert_allclose(dense.sum(axis=1), 1, rtol=0, atol=1e-14)
+        shortened += plan.repeat is not None
+    assert shortened > 200, "the sweep must meet plans that leave periods out"
+
+
+@pytest.mark.parametrize("method", ["linear", "lanczos3", "nearest", "area", "bspline3"])
+@pytest.mark.parametrize(("n", "m"), [(100_000, 50_000), (60_000, 90_000), (30_000, 90_000)])
+def test_long_regular_axes_keep_one_period(n, m, method):
+    plan = _plan.build(spec_of(n, m, method))
+    for side in (plan, plan.transpose()):
+        assert side.repeat is not None
+        assert side.index.size < 1500, "rows do not grow with the axis"
+        index, weight = side.expand()
+        assert index.shape[0] == side.size_out == len(weight)
+        assert index.min() >= 0 and index.max() < side.size_in
+
+
+def test_a_plan_is_its_spec():
+    a, b = (spec_of(17, 40, "lanczos3", boundary="edge") for _ in range(2))
+    assert a is not b and hash(a) == hash(b)
+    assert _plan.build(a) is _plan.build(b)
+    assert hash(_plan.build(a)) == hash(a)
+    assert _plan.build(a) != _plan.build(spec_of(17, 40, "lanczos3"))
+    assert _plan.build(a).transpose() != _plan.build(a)
+
+
+def test_padding_taps_read_nothing_new():
+    for spec in random_specs(200):
+        for plan in (_plan.build(spec), _plan.build(spec).transpose()):
+            index, weight = plan.expand()
+            for row, values in zip(index, weight, strict=True):
+                used = set(row[values != 0])
+                assert not used or set(row) == used
+
+
+FORCED = {
+    "gather": [spec_of(13, 29, "cubic"), spec_of(40, 20, "lanczos3"), spec_of(9, 4, "nearest")],
+    "scan": [spec_of(200, 7, "lanczos3"), spec_of(13, 29, "cubic", boundary="reflect")],
+    "dot": [spec_of(700, 3, "linear"), spec_of(512, 1, "area")],
+    "polyphase": [
+        spec_of(64, 32, "lanczos3"),
+        spec_of(32, 64, "cubic", boundary="edge"),
+        spec_of(60, 90, "linear"),
+        spec_of(33, 99, "linear"),
+    ],
+}
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("name", sorted(_strategies.STRATEGIES))
+def test_every_strategy_is_the_dense_matrix(name, adjoint):
+    rng = np.random.default_rng(0)
+    for spec, axis in itertools.product(FORCED[name], (0, 1)):
+        plan = _plan.build(spec).transpose() if adjoint else _plan.build(spec)
+        if name == "polyphase":
+            assert plan.repeat is not None, "the case must have something to repeat"
+        if name == "dot" and not plan.is_contiguous:
+            continue
+        shape = (plan.size_in, 3) if axis == 0 else (2, plan.size_in)
+        x = rng.normal(size=shape)
+        got = jax.jit(_strategies.STRATEGIES[name], static_argnums=(1, 2))(x, axis, plan)
+        reads = _strategies.along(plan.reads[plan.rows()[0]], axis, 2)
+        want = plan.dense() @ x if axis == 0 else x @ plan.dense().T
+        np.testing.assert_allclose(np.where(reads, got, 0), want, rtol=0, atol=1e-12)
+
+
+def test_a_long_axis_computes_its_tables():
+    """Above the limit the executable holds one period; the values are those of the constants."""
+    plan = _plan.build(spec_of(30_000, 45_000, "cubic"))
+    assert plan.size_out * plan.taps > _strategies.BAKED_ENTRIES
+    x = np.random.default_rng(0).normal(size=plan.size_in)
+    lowered = jax.jit(_strategies.gather, static_argnums=(1, 2)).lower(x, 0, plan)
+    assert len(lowered.as_text()) < 100_000
+    index, weight = plan.expand()
+    want = (x[index] * weight).sum(axis=1)
+    np.testing.assert_allclose(lowered.compile()(x), want, rtol=0, atol=1e-12)
+
+
+def test_the_rule_that_chooses():
+    def chosen(plan, trailing):
+        return _strategies.choose(plan, trailing)
+
+    halve, double = _plan.build(spec_of(512, 256, "linear")), _plan.build(spec_of(256, 512))
+    assert chosen(halve, 1) == chosen(halve, 3) == "polyphase"
+    assert chosen(halve, 1024) == "gather", "long runs vectorise without slices"
+    assert chosen(double, 1) == "polyphase" and chosen(double, 3) == "gather"
+    assert chosen(_plan.build(spec_of(512, 777)), 3) == "gather", "no period"
+    wide = _plan.build(spec_of(4096, 64, "lanczos3"))
+    assert wide.taps > 300 and chosen(wide, 3) == "scan"
+    assert chosen(_plan.build(spec_of(2, 4000)).transpose(), 1) == "dot"
+
+
+def test_wide_kernels_do_not_unroll():
+    plan = _plan.build(spec_of(4096, 64, "lanczos3"))
+    text = jax.jit(_apply.apply, static_argnums=1).lower(jnp.ones(4096), ((0, plan),)).as_text()
+    assert text.count("stablehlo.gather") <= 2 * _strategies.SCAN_CHUNK
+    assert "stablehlo.while" in text
+
+
+def test_a_kernel_that_sums_to_zero_is_refused():
+    narrow = Kernel("narrow", 0.25, np.ones_like)
+    with pytest.raises(ValueError, match=r"`method`.*narrow.*sum to 0"):
+        spec = spec_of(4, 3, narrow)
+        _plan.build(spec)
