@@ -18,21 +18,56 @@ from ._plan import AxisPlan
 Passes = tuple[tuple[int, AxisPlan], ...]
 
 
-def apply(x: jax.Array, passes: Passes) -> jax.Array:
+def apply(x: jax.Array, passes: Passes, platform: str = "default") -> jax.Array:
     """Returns `x` with every `(axis, plan)` applied, in the dtype of `x`.
 
     Half-precision images are widened to float32 on the way in and rounded once, at the end.
+
+    Args:
+        x: Real or complex array.
+        passes: The axes and their plans.
+        platform: What it is lowered for: "cpu", "tpu" or "default", which is every other.
     """
     if jnp.iscomplexobj(x):
-        return lax.complex(apply(lax.real(x), passes), apply(lax.imag(x), passes))
+        parts = (apply(part, passes, platform) for part in (lax.real(x), lax.imag(x)))
+        return lax.complex(*parts)
     if any(0 in (plan.size_in, plan.size_out) for _, plan in passes):
         return outline(x, passes)
     copies = all(plan.copies for _, plan in passes)
     y = x if copies else x.astype(accumulator(x.dtype))
-    order = ordered(x.shape, passes)
+    return _LOWERINGS[platform](y, ordered(x.shape, passes)).astype(x.dtype)
+
+
+def _fused(x: jax.Array, order: Passes) -> jax.Array:
+    """Every pass as it comes: XLA decides what to fuse."""
+    for axis, plan in order:
+        x = _apply_pass(x, axis, plan)
+    return x
+
+
+def _each_apart(x: jax.Array, order: Passes) -> jax.Array:
+    """Every pass written out before the next reads it: what XLA:CPU needs to be told."""
     for axis, plan in order[:-1]:
-        y = _apart(y, axis, plan)
-    return _apply_pass(y, *order[-1]).astype(x.dtype)
+        x = _apart(x, axis, plan)
+    return _apply_pass(x, *order[-1])
+
+
+def _by_matrices(x: jax.Array, order: Passes) -> jax.Array:
+    """Dense matrices, where the matrix unit outruns gathers many times: TPU.
+
+    A matrix spreads one NaN or Inf over a whole axis, which the table of taps does not. It shows
+    in the result: only then are the taps gathered.
+    """
+    if not all(_strategies.fits_matrix(plan) for _, plan in order):
+        return _fused(x, order)
+    y = x
+    for axis, plan in order:
+        y = _strategies.matrix(y, axis, plan)
+    return lax.cond(jnp.isfinite(y).all(), lambda x, y: y, lambda x, y: _fused(x, order), x, y)
+
+
+_LOWERINGS = {"cpu": _each_apart, "tpu": _by_matrices, "default": _fused}
+PLATFORMS = tuple(_LOWERINGS)
 
 
 def outline(x: jax.Array, passes: Passes) -> jax.Array:

@@ -8,6 +8,7 @@ primitive of its own. jax.extend promises no stability: it is used in this file 
     batching                 a new leading axis shifts every pass by one
     abstract evaluation      taken from a traced function of the same shape, so that sharding
                              and manual axes (shard_map) follow as for any jnp function
+    lowering                 one for each platform of `_apply.PLATFORMS`
 """
 
 import functools
@@ -17,7 +18,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ._apply import Passes, apply, outline
+from ._apply import PLATFORMS, Passes, apply, outline
 
 _resample_p = Primitive("jresample")
 
@@ -37,7 +38,7 @@ def resample(x: jax.Array, passes: Passes) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames="passes")
 def _impl(x: jax.Array, *, passes: Passes) -> jax.Array:
-    return apply(x, passes)
+    return _resample_p.bind(x, passes=passes)
 
 
 def _abstract(x: ShapedArray, *, passes: Passes) -> ShapedArray:
@@ -60,4 +61,9 @@ _resample_p.def_impl(_impl)
 _resample_p.def_abstract_eval(_abstract)
 ad.deflinear2(_resample_p, _transpose)
 batching.primitive_batchers[_resample_p] = _batch
-mlir.register_lowering(_resample_p, mlir.lower_fun(apply, multiple_results=False))
+for _platform in PLATFORMS:
+    mlir.register_lowering(
+        _resample_p,
+        mlir.lower_fun(functools.partial(apply, platform=_platform), multiple_results=False),
+        platform=None if _platform == "default" else _platform,
+    )

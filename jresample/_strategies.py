@@ -31,6 +31,8 @@ DOT_TAPS_PER_ROW = 64
 # phases are interleaved in runs of 3; (1, 2160 -> 1080, 5760) lanczos3 7.0/6.9.
 POLYPHASE_SLICES = 32
 POLYPHASE_TRAILING = 64
+# The largest dense matrix: beyond 4096 squared, its products outweigh the gathers they save.
+MATRIX_ENTRIES = 1 << 24
 # Table entries that an executable holds as constants; beyond, a long regular axis computes them.
 BAKED_ENTRIES = 1 << 16
 
@@ -116,11 +118,36 @@ def polyphase(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
     return jnp.concatenate([part for part in parts if part.shape[axis] > 0], axis=axis)
 
 
+def fits_matrix(plan: AxisPlan) -> bool:
+    """Whether a plan may be applied as a dense matrix: it does arithmetic and is not too large."""
+    return not plan.copies and plan.size_in * plan.size_out <= MATRIX_ENTRIES
+
+
+def matrix(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+    """A product with the dense matrix, which is built in traced code from the taps.
+
+    The executable holds the taps only, and XLA builds the matrix where it is read. Of a plan and
+    its adjoint, the one with fewer taps is written out.
+    """
+    adjoint = plan.transpose()
+    source, contracted = (adjoint, 0) if adjoint.taps < plan.taps else (plan, 1)
+    sample = lax.broadcasted_iota(jnp.int32, (source.size_out, source.size_in), 1)
+    dense = jnp.zeros(sample.shape, x.dtype)
+    for index, weight in _columns(source, x.dtype, 0, source.size_out):
+        value = jnp.broadcast_to(weight[:, None], sample.shape)
+        # a padding tap repeats an index with weight 0: it adds nothing
+        dense = dense + jnp.where(sample == index[:, None], value, jnp.zeros_like(value))
+    dims = (((axis,), (contracted,)), ((), ()))
+    product = lax.dot_general(x, dense, dims, precision=lax.Precision.HIGHEST)
+    return jnp.moveaxis(product, -1, axis)
+
+
 STRATEGIES: dict[str, Callable[[jax.Array, int, AxisPlan], jax.Array]] = {
     "gather": gather,
     "scan": scan,
     "dot": dot,
     "polyphase": polyphase,
+    "matrix": matrix,
 }
 
 

@@ -59,12 +59,14 @@ def test_long_regular_axes_keep_one_period(n, m, method):
         assert side.index.size < 1500, "rows do not grow with the axis"
         index, weight = side.expand()
         assert index.shape[0] == side.size_out == len(weight)
-        assert index.min() >= 0 and index.max() < side.size_in
+        assert index.min() >= 0
+        assert index.max() < side.size_in
 
 
 def test_a_plan_is_its_spec():
     a, b = (spec_of(17, 40, "lanczos3", boundary="edge") for _ in range(2))
-    assert a is not b and hash(a) == hash(b)
+    assert a is not b
+    assert hash(a) == hash(b)
     assert _plan.build(a) is _plan.build(b)
     assert hash(_plan.build(a)) == hash(a)
     assert _plan.build(a) != _plan.build(spec_of(17, 40, "lanczos3"))
@@ -84,6 +86,7 @@ FORCED = {
     "gather": [spec_of(13, 29, "cubic"), spec_of(40, 20, "lanczos3"), spec_of(9, 4, "nearest")],
     "scan": [spec_of(200, 7, "lanczos3"), spec_of(13, 29, "cubic", boundary="reflect")],
     "dot": [spec_of(700, 3, "linear"), spec_of(512, 1, "area")],
+    "matrix": [spec_of(13, 29, "cubic", boundary="edge"), spec_of(90, 7, "lanczos3")],
     "polyphase": [
         spec_of(64, 32, "lanczos3"),
         spec_of(32, 64, "cubic", boundary="edge"),
@@ -130,10 +133,12 @@ def test_the_rule_that_chooses():
     halve, double = _plan.build(spec_of(512, 256, "linear")), _plan.build(spec_of(256, 512))
     assert chosen(halve, 1) == chosen(halve, 3) == "polyphase"
     assert chosen(halve, 1024) == "gather", "long runs vectorise without slices"
-    assert chosen(double, 1) == "polyphase" and chosen(double, 3) == "gather"
+    assert chosen(double, 1) == "polyphase"
+    assert chosen(double, 3) == "gather"
     assert chosen(_plan.build(spec_of(512, 777)), 3) == "gather", "no period"
     wide = _plan.build(spec_of(4096, 64, "lanczos3"))
-    assert wide.taps > 300 and chosen(wide, 3) == "scan"
+    assert wide.taps > 300
+    assert chosen(wide, 3) == "scan"
     assert chosen(_plan.build(spec_of(2, 4000)).transpose(), 1) == "dot"
 
 
@@ -146,6 +151,25 @@ def test_wide_kernels_do_not_unroll():
 
 def test_a_kernel_that_sums_to_zero_is_refused():
     narrow = Kernel("narrow", 0.25, np.ones_like)
+    spec = spec_of(4, 3, narrow)
     with pytest.raises(ValueError, match=r"`method`.*narrow.*sum to 0"):
-        spec = spec_of(4, 3, narrow)
         _plan.build(spec)
+
+
+@pytest.mark.parametrize("platform", _apply.PLATFORMS)
+def test_every_lowering_is_the_dense_matrices(platform):
+    """Each platform's program, run here: values, and a NaN that stays where its taps reach."""
+    plans = [_plan.build(spec_of(12, 7, "lanczos3")), _plan.build(spec_of(9, 20, "cubic"))]
+    x = np.random.default_rng(0).normal(size=(12, 9))
+    run = jax.jit(_apply.apply, static_argnums=(1, 2))
+    for adjoint in (False, True):
+        a, b = (p.transpose() if adjoint else p for p in plans)
+        image = np.resize(x, (a.size_in, b.size_in))
+        got = run(image, ((0, a), (1, b)), platform)
+        want = a.dense() @ image @ b.dense().T
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+        image[0, 0] = np.nan
+        touched = np.outer(a.dense()[:, 0] != 0, b.dense()[:, 0] != 0)
+        poisoned = np.asarray(run(image, ((0, a), (1, b)), platform))
+        np.testing.assert_array_equal(np.isnan(poisoned), touched)
+        np.testing.assert_allclose(poisoned[~touched], want[~touched], rtol=0, atol=1e-12)
