@@ -173,3 +173,24 @@ def test_every_lowering_is_the_dense_matrices(platform):
         poisoned = np.asarray(run(image, ((0, a), (1, b)), platform))
         np.testing.assert_array_equal(np.isnan(poisoned), touched)
         np.testing.assert_allclose(poisoned[~touched], want[~touched], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_compiled_for_cpu_the_passes_are_apart(direction):
+    """Fused, the first pass would be recomputed for every tap of the second."""
+    a, b = _plan.build(spec_of(40, 52, "lanczos3")), _plan.build(spec_of(40, 68, "lanczos3"))
+    if direction == "backward":
+        a, b = a.transpose(), b.transpose()
+    passes = ((0, a), (1, b))
+
+    def temporaries(platform):
+        x = jnp.ones((a.size_in, b.size_in), jnp.float32)
+        run = jax.jit(_apply.apply, static_argnums=(1, 2))
+        compiled = run.lower(x, passes, platform).compile()
+        return compiled.memory_analysis().temp_size_in_bytes, compiled.as_text()
+
+    between = min(a.size_out * b.size_in, a.size_in * b.size_out) * 4
+    size, text = temporaries("cpu")
+    assert " conditional(" in text
+    assert between <= size <= between + 4096, "one array between the passes, and nothing else"
+    assert temporaries("default")[0] < between, "the control: without it they are fused"
