@@ -15,6 +15,9 @@ from jax import lax
 from . import _strategies
 from ._plan import AxisPlan
 
+# Up to as many passes all orders are compared; beyond, those that shrink most go first.
+PERMUTED_PASSES = 4
+
 Passes = tuple[tuple[int, AxisPlan], ...]
 
 
@@ -34,36 +37,39 @@ def apply(x: jax.Array, passes: Passes, platform: str = "default") -> jax.Array:
     if any(0 in (plan.size_in, plan.size_out) for _, plan in passes):
         return outline(x, passes)
     copies = all(plan.copies for _, plan in passes)
-    y = x if copies else x.astype(accumulator(x.dtype))
-    return _LOWERINGS[platform](y, ordered(x.shape, passes)).astype(x.dtype)
+    wide = x.dtype if copies else accumulator(x.dtype)
+    return _LOWERINGS[platform](x, ordered(x.shape, passes), wide).astype(x.dtype)
 
 
-def _fused(x: jax.Array, order: Passes) -> jax.Array:
+def _fused(x: jax.Array, order: Passes, wide: np.dtype) -> jax.Array:
     """Every pass as it comes: XLA decides what to fuse."""
+    x = x.astype(wide)
     for axis, plan in order:
         x = _apply_pass(x, axis, plan)
     return x
 
 
-def _each_apart(x: jax.Array, order: Passes) -> jax.Array:
+def _each_apart(x: jax.Array, order: Passes, wide: np.dtype) -> jax.Array:
     """Every pass written out before the next reads it: what XLA:CPU needs to be told."""
     for axis, plan in order[:-1]:
-        x = _apart(x, axis, plan)
-    return _apply_pass(x, *order[-1])
+        x = _apart(x, axis, plan, wide)
+    return _apply_pass(x.astype(wide), *order[-1])
 
 
-def _by_matrices(x: jax.Array, order: Passes) -> jax.Array:
+def _by_matrices(x: jax.Array, order: Passes, wide: np.dtype) -> jax.Array:
     """Dense matrices, where the matrix unit outruns gathers many times: TPU.
 
     A matrix spreads one NaN or Inf over a whole axis, which the table of taps does not. It shows
     in the result: only then are the taps gathered.
     """
     if not all(_strategies.fits_matrix(plan) for _, plan in order):
-        return _fused(x, order)
-    y = x
+        return _fused(x, order, wide)
+    y = x.astype(wide)
     for axis, plan in order:
         y = _strategies.matrix(y, axis, plan)
-    return lax.cond(jnp.isfinite(y).all(), lambda x, y: y, lambda x, y: _fused(x, order), x, y)
+    return lax.cond(
+        jnp.isfinite(y).all(), lambda x, y: y, lambda x, y: _fused(x, order, wide), x, y
+    )
 
 
 _LOWERINGS = {"cpu": _each_apart, "tpu": _by_matrices, "default": _fused}
@@ -87,6 +93,8 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 
 def ordered(shape: Sequence[int], passes: Passes) -> Passes:
     """Returns the passes in the order of least work, counted in taps and elements written."""
+    if len(passes) > PERMUTED_PASSES:
+        return tuple(sorted(passes, key=lambda p: p[1].size_out / p[1].size_in))
     return min(itertools.permutations(passes), key=lambda order: _cost(shape, order))
 
 
@@ -101,7 +109,7 @@ def _cost(shape: Sequence[int], order: Passes) -> float:
     return cost
 
 
-def _apart(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
+def _apart(x: jax.Array, axis: int, plan: AxisPlan, wide: np.dtype) -> jax.Array:
     """Returns one pass, written out before the next one reads it.
 
     XLA:CPU fuses the passes into one loop and recomputes the first for each tap of the second:
@@ -109,9 +117,12 @@ def _apart(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
     into a conditional; the barrier hides that its predicate is always true.
     """
     certain = lax.optimization_barrier(jnp.asarray(True))
-    written = outline(x, ((axis, plan),))
+    written = outline(x, ((axis, plan),)).astype(wide)
     return lax.cond(
-        certain, lambda x: _apply_pass(x, axis, plan), lambda x: jnp.zeros_like(written), x
+        certain,
+        lambda x: _apply_pass(x.astype(wide), axis, plan),
+        lambda x: jnp.zeros_like(written),
+        x,
     )
 
 
@@ -122,8 +133,8 @@ def _apply_pass(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
     if reads.all():
         return y
     # rows without a tap are 0 whatever sample their padding points at
-    row, _ = plan.rows()
-    return jnp.where(_strategies.along(reads[row], axis, x.ndim), y, jnp.zeros_like(y))
+    reads = _strategies.spread(plan, reads)
+    return jnp.where(_strategies.along(reads, axis, x.ndim), y, jnp.zeros_like(y))
 
 
 def _static_size(shape: Sequence[int]) -> int:

@@ -6,7 +6,8 @@ the way out. Checks run while tracing, before any array is touched, the same in 
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ TRACED_WAY_OUT = (
     "or use `scale_and_translate`, which takes traced scales"
 )
 
+
+Checked = TypeVar("Checked")
 
 # Beyond it, positions would no longer be exact in int64, and no table would fit in memory.
 MAX_SIZE = 2**31
@@ -67,7 +70,7 @@ def scale(name: str, value: object, what: str) -> float:
     if is_traced(value):
         raise TypeError(f"`{name}`: {what} is traced; {TRACED_WAY_OUT}")
     try:
-        if isinstance(value, bool | np.bool_ | str | bytes):
+        if isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating):
             raise TypeError
         result = float(value)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
@@ -75,6 +78,8 @@ def scale(name: str, value: object, what: str) -> float:
             f"`{name}`: {what} is {describe(value)}; expected a positive number (output samples "
             "per input sample)"
         ) from None
+    except OverflowError:
+        result = math.inf
     if not 0 < result < math.inf:
         raise ValueError(
             f"`{name}`: {what} is {result}; expected a positive, finite number (output samples "
@@ -120,11 +125,29 @@ def is_sequence(value: object) -> bool:
     return getattr(value, "ndim", 0) == 1 and not is_traced(value)
 
 
-def entries(name: str, value: object, count: int, each: str) -> list[object]:
-    """Returns `count` entries: a sequence of that length as a list, a single value repeated."""
+def items(value: object) -> list[object]:
+    """Returns a sequence's entries; an array's as numpy scalars, also while tracing."""
+    return list(np.asarray(value) if hasattr(value, "ndim") else value)  # pyright: ignore
+
+
+def _unchecked(value: object) -> object:
+    return value
+
+
+def entries(
+    name: str,
+    value: object,
+    count: int,
+    each: str,
+    check: Callable[[object], Checked] = _unchecked,
+) -> list[Checked]:
+    """Returns `count` checked entries: those of a sequence, or a single value repeated.
+
+    A single value is checked also where it is repeated no times.
+    """
     if not is_sequence(value):
-        return [value] * count
-    result = list(value)  # pyright: ignore[reportArgumentType]
+        return [check(value)] * count
+    result = [check(item) for item in items(value)]
     if len(result) != count:
         raise ValueError(
             f"`{name}` has {len(result)} entries; expected one value, or {count}: one {each}"
@@ -134,7 +157,7 @@ def entries(name: str, value: object, count: int, each: str) -> list[object]:
 
 def axes(name: str, value: object, ndim: int) -> tuple[int, ...]:
     """Returns distinct non-negative axes of an array of `ndim` dimensions."""
-    given = list(value) if is_sequence(value) else [value]  # pyright: ignore[reportArgumentType]
+    given = items(value) if is_sequence(value) else [value]
     result: list[int] = []
     for item in given:
         if is_traced(item):

@@ -74,6 +74,18 @@ class Kernel:
                 f"`fn` of kernel {self.name!r} is a {type(self.fn).__name__}; "
                 "expected a function of the distances, fn(x, *params)"
             )
+        try:
+            hash(self.fn)
+        except TypeError:
+            raise TypeError(
+                f"`fn` of kernel {self.name!r} cannot be hashed; expected a function, or an object "
+                "with __hash__: plans are cached by it"
+            ) from None
+        for name, kind in (("name", str), ("interpolates", bool)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(
+                    f"`{name}` of a kernel is {getattr(self, name)!r}; expected a {kind.__name__}"
+                )
         object.__setattr__(self, "radius", float(radius))
         object.__setattr__(self, "params", _checked_params(self.name, self.params))
 
@@ -92,9 +104,16 @@ class Kernel:
             >>> kernels.cubic(-0.5)(np.array([0.0, 0.5, 1.5, 2.5]))
             array([ 1.    ,  0.5625, -0.0625,  0.    ])
         """
-        x = np.asarray(x) if isinstance(x, int | float | np.generic) else x
+        x = x if hasattr(x, "__array_namespace__") else np.asarray(x, np.float64)
         xp = x.__array_namespace__()
         weight = self.fn(x, *self.params)
+        if isinstance(x, np.ndarray) and not isinstance(weight, np.ndarray | float | int):
+            raise TypeError(
+                f"`fn` of kernel {self.name!r} returned a {type(weight).__name__} for a numpy "
+                "array; expected numpy: take functions from x.__array_namespace__(), not from jnp"
+            )
+        if getattr(getattr(weight, "dtype", None), "kind", "f") == "c":
+            raise TypeError(f"`fn` of kernel {self.name!r} is complex; expected real weights")
         if getattr(weight, "shape", None) != x.shape:
             raise ValueError(
                 f"`fn` of kernel {self.name!r} returned "
@@ -145,16 +164,22 @@ def _param_key(param: object) -> object:
     if isinstance(param, np.ndarray):
         return (param.shape, param.dtype.str, param.tobytes())
     if isinstance(param, int | float | np.number):
-        return float(param)
+        return (type(param), param)
     return id(param)
 
 
 def number(name: str, value: object) -> Array | float:
     """Returns a kernel's parameter: a number, or an array to differentiate with respect to."""
-    if isinstance(value, bool) or not (isinstance(value, int | float) or hasattr(value, "dtype")):
+    # "V" is the kind of bfloat16 and its like
+    kind = getattr(getattr(value, "dtype", None), "kind", "none")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number and kind not in ("f", "i", "u", "V"):
         raise TypeError(
-            f"`{name}` is {value!r}, a {type(value).__name__}; expected a number or a scalar array"
+            f"`{name}` is {value!r}, a {type(value).__name__}; expected a real number or a scalar "
+            "array of one"
         )
+    if getattr(value, "shape", ()) != ():
+        raise ValueError(f"`{name}` has shape {value.shape}; expected a scalar")  # pyright: ignore
     return value  # pyright: ignore[reportReturnType]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from . import _check, _plan
+from ._apply import accumulator
 from ._linear import resample
 from ._spec import AxisSpecs, resize_specs
 from ._traced import resample_traced, stand_in
@@ -81,6 +82,7 @@ def resize(
         Array([0.75, 0.25], dtype=float32)
     """
     image = as_image("image", image)
+    _check_precision(precision)
     specs, copies = resize_specs(
         image.shape, shape, method, antialias, axes, align_corners, boundary
     )
@@ -143,12 +145,17 @@ def resize_matrix(
 
 def as_image(name: str, image: ArrayLike) -> jax.Array:
     """Returns an array argument as a jax array, or raises naming it."""
-    if not hasattr(image, "dtype") or not hasattr(image, "shape"):
+    masked = isinstance(image, np.ma.MaskedArray)
+    if masked or not isinstance(image, jax.Array | np.ndarray | np.generic):
         raise TypeError(
             f"`{name}` is a {type(image).__name__}; expected a jax or numpy array: "
-            f"wrap it in jnp.asarray(...)"
+            "wrap it in jnp.asarray(...)"
         )
-    dtype = image.dtype  # pyright: ignore[reportAttributeAccessIssue]
+    dtype = image.dtype
+    if isinstance(image, np.ndarray) and not dtype.isnative:
+        image = image.astype(dtype.newbyteorder("="))
+    if dtype in (np.longdouble, np.clongdouble):
+        raise TypeError(f"`{name}` has dtype {dtype}, which jax lacks: convert it to float64")
     if not (jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)):
         raise TypeError(
             f"`{name}` has dtype {dtype}; expected real or complex numbers, integers or bools"
@@ -169,7 +176,24 @@ def apply_specs(image: jax.Array, specs: AxisSpecs, copies: bool) -> jax.Array:
             learned.append((axis, stand_in(spec, spec.rule), spec.rule))
         else:
             passes.append((axis, _plan.build(spec)))
+    dtype = image.dtype
+    if learned:  # rounded once, after the last axis
+        image = image.astype(accumulator(dtype))
     image = resample(image, tuple(passes))
     for axis, spec, kernel in learned:
         image = resample_traced(image, axis, spec, kernel)
-    return image
+    return image.astype(dtype)
+
+
+def _check_precision(precision: object) -> None:
+    """Refuses what `jax.lax.PrecisionLike` does not cover: it is not used, but may be mistyped."""
+    for value in precision if isinstance(precision, tuple) else (precision,):
+        known = isinstance(value, jax.lax.Precision | jax.lax.DotAlgorithm)
+        if value is None or known or isinstance(value, jax.lax.DotAlgorithmPreset):
+            continue
+        try:
+            jax.lax.Precision(value)
+        except ValueError:
+            raise ValueError(
+                f"`precision` is {_check.describe(value)}; expected None or a jax.lax.Precision"
+            ) from None

@@ -6,8 +6,9 @@ concerns several arguments at once is raised here.
 
 import dataclasses
 import enum
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,9 @@ AREA = "area"  # exact overlap with the output's cell
 BINS = "bins"  # adaptive average pooling
 # The rules that copy one sample, and so keep every dtype.
 ONE_SAMPLE = (NEAREST, FLOOR)
+
+# The largest table that is planned: 2 GB of indices and as much of weights.
+MAX_ENTRIES = 1 << 28
 
 AxisSize = int
 
@@ -58,6 +62,16 @@ class AxisSpec:
         if isinstance(self.rule, Kernel):
             return math.ceil(Fraction(self.rule.radius) * width)
         return math.ceil(self.grid.step) + 1
+
+    @property
+    def entries(self) -> int:
+        """Table entries that planning goes through; a regular axis repeats after one period."""
+        period, advance = self.grid.period
+        taps = 2 * self.reach + 2 if isinstance(self.rule, Kernel) else 1
+        rows = self.size_out
+        if advance and self.boundary != "wrap":
+            rows = min(rows, period * (4 * self.reach // advance + 10))
+        return rows * taps
 
     def check_sums(self, total: np.ndarray) -> None:
         """Refuses a kernel whose weights cannot be divided by their sum."""
@@ -164,7 +178,14 @@ def axis_spec(
             f"`boundary`: axis {axis} has length 1 and boundary='reflect' needs at least 2: "
             "use 'symmetric' or 'edge'"
         )
-    return AxisSpec(size_in, size_out, grid, rule, antialias, boundary)
+    spec = AxisSpec(size_in, size_out, grid, rule, antialias, boundary)
+    if spec.entries > MAX_ENTRIES:
+        raise ValueError(
+            f"`{name}`: resampling axis {axis} from {size_in} to {size_out} samples needs a table "
+            f"of {spec.entries} taps; expected at most {MAX_ENTRIES}: choose sizes in a ratio of "
+            "small integers, which repeats, or a narrower kernel"
+        )
+    return spec
 
 
 def keeps(chosen: Method, antialias: bool) -> bool:
@@ -186,7 +207,7 @@ def target_sizes(
         raise TypeError(
             f"`shape` is {_check.describe(shape)}; expected a sequence of {len(axes)} integers"
         )
-    wanted = list(shape)  # pyright: ignore[reportArgumentType]
+    wanted = _check.items(shape)
     if len(wanted) != len(axes):
         whole = "the whole output shape" if named is None else f"the sizes of `axes` {named}"
         raise ValueError(
@@ -214,17 +235,10 @@ def resize_specs(
     targets = target_sizes(shape_in, shape, named)
     per = "per axis" if named is None else "per entry of `axes`"
     count = len(targets)
-    methods = [method(v) for v in _check.entries("method", method_, count, per)]
-    widen = [
-        _check.flag("antialias", v) for v in _check.entries("antialias", antialias, count, per)
-    ]
-    corners = [
-        _check.flag("align_corners", v)
-        for v in _check.entries("align_corners", align_corners, count, per)
-    ]
-    rules = [
-        _check.boundary("boundary", v) for v in _check.entries("boundary", boundary, count, per)
-    ]
+    methods = _check.entries("method", method_, count, per, method)
+    widen = _check.entries("antialias", antialias, count, per, _flag("antialias"))
+    corners = _check.entries("align_corners", align_corners, count, per, _flag("align_corners"))
+    rules = _check.entries("boundary", boundary, count, per, _boundary)
     specs: list[tuple[int, AxisSpec]] = []
     for i, (axis, target) in enumerate(targets.items()):
         size_in, kept = shape_in[axis], named is None or keeps(methods[i], widen[i])
@@ -241,7 +255,16 @@ def resize_specs(
         specs.append(
             (axis, axis_spec(axis, size_in, size_out, grid, methods[i], widen[i], rules[i]))
         )
-    return tuple(specs), all(chosen.rule in ONE_SAMPLE for chosen in methods)
+    given = methods or _check.entries("method", method_, 1, per, method)
+    return tuple(specs), all(chosen.rule in ONE_SAMPLE for chosen in given)
+
+
+def _flag(name: str) -> Callable[[object], bool]:
+    return functools.partial(_check.flag, name)
+
+
+def _boundary(value: object) -> str | None:
+    return _check.boundary("boundary", value)
 
 
 def same_size(target: object, size_in: object) -> bool:

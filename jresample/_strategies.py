@@ -6,6 +6,7 @@ Each takes `(x, axis, plan)` and returns an array of the dtype of `x`, which is 
 picks one by a rule that can be asked and forced; the rule's numbers carry what set them.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import jax
@@ -186,14 +187,9 @@ def _gather_rows(x: jax.Array, axis: int, plan: AxisPlan, first: int, stop: int)
 def _columns(
     plan: AxisPlan, dtype: np.dtype, first: int, stop: int
 ) -> Iterator[tuple[np.ndarray | jax.Array, np.ndarray | jax.Array]]:
-    """Yields each tap's (indices, weights) for outputs `first..stop`.
-
-    Small tables are expanded on the host, into constants. A long regular axis keeps one period
-    and lets the executable compute where it repeats: index = base[phase] + copy * advance.
-    """
-    whole = (first, stop) == (0, plan.size_out)
+    """Yields each tap's (indices, weights) for outputs `first..stop`."""
     index_dtype = np.int32 if plan.size_in < 2**31 else np.int64
-    if plan.repeat is None or not whole or plan.size_out * plan.taps <= BAKED_ENTRIES:
+    if (first, stop) != (0, plan.size_out) or not _computed(plan):
         row, shift = plan.rows(first, stop)
         for k in range(plan.taps):
             yield (
@@ -201,19 +197,34 @@ def _columns(
                 plan.weight[row, k].astype(dtype),
             )
         return
-    start, period, copies = plan.repeat.start, plan.repeat.period, plan.repeat.extra + 1
-    middle = slice(start, start + period)
-    moved = plan.repeat.advance * jnp.arange(copies, dtype=index_dtype)[:, None]
-    tail_shift = plan.repeat.advance * plan.repeat.extra
     for k in range(plan.taps):
-        index, weight = plan.index[:, k].astype(index_dtype), plan.weight[:, k].astype(dtype)
-        repeated = moved + index[None, middle]
-        yield (
-            jnp.concatenate([index[:start], repeated.ravel(), index[middle.stop :] + tail_shift]),
-            jnp.concatenate(
-                [weight[:start], jnp.tile(weight[middle], copies), weight[middle.stop :]]
-            ),
-        )
+        index = plan.index[:, k].astype(index_dtype)
+        yield spread(plan, index, shifted=True), spread(plan, plan.weight[:, k].astype(dtype))
+
+
+def _computed(plan: AxisPlan) -> bool:
+    """Whether the executable computes a plan's tables where it repeats, and keeps one period."""
+    return plan.repeat is not None and plan.size_out * plan.taps > BAKED_ENTRIES
+
+
+def spread(plan: AxisPlan, values: np.ndarray, *, shifted: bool = False) -> np.ndarray | jax.Array:
+    """Returns values given for each table row for each output, as a constant or computed.
+
+    Args:
+        plan: The plan.
+        values: `[rows]`.
+        shifted: Whether they are indices, which move by the advance from copy to copy.
+    """
+    if plan.repeat is None or not _computed(plan):
+        row, shift = plan.rows()
+        return values[row] + shift.astype(values.dtype) if shifted else values[row]
+    start, period, advance, extra = dataclasses.astuple(plan.repeat)
+    head, middle, tail = np.split(values, [start, start + period])
+    repeated = jnp.broadcast_to(middle, (extra + 1, period))
+    if shifted:
+        repeated = repeated + advance * jnp.arange(extra + 1, dtype=values.dtype)[:, None]
+        tail = tail + values.dtype.type(extra * advance)
+    return jnp.concatenate([head, repeated.ravel(), tail])
 
 
 def _stacked(columns: list, shape: tuple[int, ...]) -> jax.Array:

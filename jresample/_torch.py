@@ -138,6 +138,10 @@ def _spatial_axes(shape: tuple[int, ...], channel_axis: object) -> tuple[int, ..
             f"`input` has {ndim} axes, shape {shape}; expected a batch and a channel axis and 1 to "
             "3 spatial ones: add the missing axes, or use `resize` with `axes`"
         )
+    if _check.is_sequence(channel_axis):
+        raise TypeError(
+            f"`channel_axis` is {_check.describe(channel_axis)}; expected one integer: 1 or -1"
+        )
     (channel,) = _check.axes("channel_axis", channel_axis, ndim)
     if channel == 0:
         raise ValueError(
@@ -185,15 +189,23 @@ def _targets(
             )
         given = _check.entries("size", size, count, each)
         return [_size(v, shape[a], a) for v, a in zip(given, axes, strict=True)], [None] * count
-    given = _check.entries("scale_factor", scale_factor, count, each)
-    scales = [_check.scale("scale_factor", v, f"entry {i}") for i, v in enumerate(given)]
+    scales = _check.entries("scale_factor", scale_factor, count, each, _scale)
     lengths = [_check.size("input", shape[a], f"axis {a}") for a in axes]
     sizes = [
         _check.length("scale_factor", _grid.floor_size(n, s), f"the factor {s}")
         for n, s in zip(lengths, scales, strict=True)
     ]
-    kept = not recompute and mode != "area"
-    return sizes, list(scales) if kept else [None] * count
+    if recompute or mode == "area":
+        return sizes, [None] * count
+    # torch's 2-D "nearest" reads o // 2 where the size doubles, whatever the scale
+    halves = mode == "nearest" and count == 2
+    return sizes, [
+        None if halves and m == 2 * n else s for n, m, s in zip(lengths, sizes, scales, strict=True)
+    ]
+
+
+def _scale(value: object) -> float:
+    return _check.scale("scale_factor", value, "it")
 
 
 def _copies(mode: str, dimensions: int, antialias: bool) -> bool:

@@ -10,40 +10,44 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from . import _plan
-from ._apply import accumulator
 from ._boundary import sample_index
-from ._linear import resample
+from ._linear import resample, strong_product
 from ._spec import AxisSpec
 from .kernels import Kernel
 
 
 def resample_traced(x: jax.Array, axis: int, spec: AxisSpec, kernel: Kernel) -> jax.Array:
-    """Returns one axis of `x` resampled with traced weights, in the dtype of `x`.
+    """Returns one axis of `x` resampled with traced weights.
 
     Args:
-        x: Floating-point or complex array.
+        x: Real or complex array, of 32 bits at least: sums are kept in its dtype.
         axis: The axis, non-negative.
         spec: Its spec; `spec.rule` is a static stand-in with the radius of `kernel`.
         kernel: The kernel, with parameters that are jax arrays.
     """
     if spec.size_out == 0:
         return resample(x, ((axis, _plan.build(spec)),))
+    if jnp.iscomplexobj(x):
+        parts = (resample_traced(p, axis, spec, kernel) for p in (lax.real(x), lax.imag(x)))
+        return lax.complex(*parts)
     index, distance = _support(spec, kernel.radius)
     folded, exists = sample_index(index, spec.size_in, spec.boundary)
     exists = np.ones(index.shape, bool) if exists is None else exists
-    wide = accumulator(x.dtype)
-    weight = _evaluate(kernel, distance, wide)
+    weight = _evaluate(kernel, distance, x.dtype)
     inside = jnp.where(exists, weight, jnp.zeros_like(weight))
     total = (inside if spec.boundary is None else weight).sum(axis=1, keepdims=True)
     weight = inside / total
     y = None
     for k in range(index.shape[1]):
-        term = _weighted(x.astype(wide), axis, _one_tap(spec, k, folded, exists), weight[:, k])
+        taken = resample(x, ((axis, _one_tap(spec, k, folded, exists)),))
+        along = weight[:, k].astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+        term = strong_product(jnp.broadcast_to(along, taken.shape), taken)
         y = term if y is None else y + term
     assert y is not None
-    return y.astype(x.dtype)
+    return y
 
 
 def _evaluate(kernel: Kernel, distance: np.ndarray, image_dtype: np.dtype) -> jax.Array:
@@ -57,7 +61,13 @@ def _evaluate(kernel: Kernel, distance: np.ndarray, image_dtype: np.dtype) -> ja
     dtype = jnp.float64 if max(bits) == 64 else jnp.float32
     cast = [p.astype(dtype) if jnp.issubdtype(p.dtype, jnp.floating) else p for p in params]
     with_cast = dataclasses.replace(kernel, params=tuple(cast))
-    return jnp.asarray(with_cast(jnp.asarray(distance, dtype)))
+    try:
+        return jnp.asarray(with_cast(jnp.asarray(distance, dtype)))
+    except jax.errors.TracerArrayConversionError:
+        raise TypeError(
+            f"`fn` of kernel {kernel.name!r} calls numpy on traced values; expected functions of "
+            "the distances' own namespace: take them from x.__array_namespace__()"
+        ) from None
 
 
 def _support(spec: AxisSpec, radius: float) -> tuple[np.ndarray, np.ndarray]:
@@ -70,15 +80,6 @@ def _support(spec: AxisSpec, radius: float) -> tuple[np.ndarray, np.ndarray]:
 def _one_tap(spec: AxisSpec, k: int, folded: np.ndarray, exists: np.ndarray) -> _plan.AxisPlan:
     table = _plan.compact(folded[:, k : k + 1], exists[:, k : k + 1].astype(np.float64))
     return _plan.AxisPlan(("tap", k, spec), spec.size_in, spec.size_out, *table)
-
-
-def _weighted(x: jax.Array, axis: int, plan: _plan.AxisPlan, weight: jax.Array) -> jax.Array:
-    # A tap of weight 0 must not read: 0 * NaN is NaN. Selecting before the product keeps the
-    # gradients of both factors clean as well.
-    taken = resample(x, ((axis, plan),))
-    weight = weight.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
-    weight = weight.astype(jnp.finfo(x.dtype).dtype)
-    return weight * jnp.where(weight != 0, taken, jnp.zeros_like(taken))
 
 
 def stand_in(spec: AxisSpec, kernel: Kernel) -> AxisSpec:

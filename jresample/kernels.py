@@ -199,7 +199,8 @@ def gaussian(sigma: Array | float = 0.5, radius: float = 2.0) -> Kernel:
                [0.274, 0.452, 0.274],
                [0.078, 0.348, 0.574]])
     """
-    if isinstance(sigma, int | float | np.number) and not sigma > 0:
+    number("sigma", sigma)
+    if isinstance(sigma, int | float | np.number | np.ndarray) and not sigma > 0:
         raise ValueError(f"`sigma` is {sigma}; expected a positive number of input samples")
     return Kernel("gaussian", radius, _gaussian, (number("sigma", sigma),))
 
