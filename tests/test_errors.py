@@ -207,6 +207,13 @@ def test_bad_resize_matrix(name):
     check_message(caught(lambda: resize_matrix(*args, **kwargs)).value, [word])
 
 
+class Unhashable:
+    __hash__ = None
+
+    def __call__(self, x):
+        return x
+
+
 KERNELS = {
     "lanczos of zero": (lambda: kernels.lanczos(0), "`n`"),
     "lanczos of a negative": (lambda: kernels.lanczos(-3), "`n`"),
@@ -225,6 +232,21 @@ KERNELS = {
     "kernel of NaN radius": (lambda: kernels.Kernel("k", NAN, np.abs), "`radius`"),
     "kernel without a function": (lambda: kernels.Kernel("k", 1.0, "abs"), "`fn`"),
     "kernel with one parameter bare": (lambda: kernels.Kernel("k", 1.0, np.abs, 0.5), "`params`"),
+    "kernel with a number for a name": (lambda: kernels.Kernel(3, 1.0, np.abs), "`name`"),
+    "kernel that half interpolates": (
+        lambda: kernels.Kernel("k", 1.0, np.abs, (), "yes"),
+        "`interpolates`",
+    ),
+    "kernel whose function cannot be hashed": (
+        lambda: kernels.Kernel("k", 1.0, Unhashable()),
+        "`fn`",
+    ),
+    "cubic of several numbers": (lambda: kernels.cubic(np.array([-0.5, -0.7])), "`a`"),
+    "cubic of a traced row": (lambda: kernels.cubic(jnp.array([-0.5, -0.7])), "`a`"),
+    "cubic of a complex number": (lambda: kernels.cubic(np.complex64(1 + 1j)), "`a`"),
+    "cubic of an array of strings": (lambda: kernels.cubic(np.array("a")), "`a`"),
+    "mitchell of a list": (lambda: kernels.mitchell(1 / 3, [1, 2]), "`c`"),
+    "gaussian of a negative array": (lambda: kernels.gaussian(np.array(-1.0)), "`sigma`"),
 }
 
 
@@ -241,12 +263,66 @@ def test_kernel_that_returns_nonsense():
         "scalar": lambda x: x.sum(),
         "not finite": lambda x: x / x.__array_namespace__().zeros_like(x),
         "zero everywhere": lambda x: 0 * x,
+        "complex": lambda x: x + 1j,
+        "jnp on the host": lambda x: jnp.maximum(1 - jnp.abs(x), 0),
     }
     for name, fn in bad.items():
         kernel = kernels.Kernel(f"bad: {name}", 1.0, fn)
         with np.errstate(all="ignore"):
             error = caught(lambda k=kernel: resize(X, (8, 5), k)).value
         assert f"bad: {name}" in str(error)
+
+
+def test_kernel_of_jnp_fails_alike_in_eager_and_jit():
+    """Not only where an eager call has not planned it before."""
+    kernel = kernels.Kernel("host", 1.0, lambda x: jnp.maximum(1 - jnp.abs(x), 0))
+    for call in (resize, jax.jit(resize, static_argnums=(1, 2))):
+        text = str(caught(lambda call=call: call(X, (8, 5), kernel)).value)
+        assert "`fn`" in text
+        assert "__array_namespace__" in text
+
+
+def test_kernel_of_numpy_with_a_traced_parameter():
+    def numpy_only(x, a):
+        return np.maximum(1 - np.abs(x * a), 0)
+
+    def call(a):
+        return resize(X, (8, 5), kernels.Kernel("numpy only", 1.0, numpy_only, (a,)))
+
+    text = str(caught(jax.jit(call), 1.0).value)
+    assert "`fn`" in text
+    assert "__array_namespace__" in text
+
+
+def test_options_are_checked_where_no_axis_is_resized():
+    for call in (
+        lambda: resize(np.float32(1), (), "nonsense"),
+        lambda: resize(X, (), "nonsense", axes=()),
+    ):
+        check_message(caught(call).value, ["`method`", "nonsense"])
+    check_message(caught(lambda: resize(X, (), "linear", "yes", axes=())).value, ["`antialias`"])
+    check_message(caught(lambda: resize(X, X.shape, "linear", True, "most")).value, ["`precision`"])
+
+
+def test_tables_that_cannot_be_held_are_refused():
+    """Before anything is allocated, for sizes, scales and kernels alike."""
+    huge = 2**31 - 1
+    check_message(caught(lambda: resize(X, (huge, 5), "linear")).value, ["`image`", "taps"])
+    check_message(caught(lambda: interpolate(LINE, huge, mode="linear")).value, ["`input`", "taps"])
+    wide = kernels.gaussian(1.0, 1e9)
+    check_message(caught(lambda: resize(X, (5, 5), wide, axes=(0, 1))).value, ["`image`", "taps"])
+    for factor in (1e30, 10**400):
+        error = caught(lambda f=factor: interpolate(LINE, None, f, "linear")).value
+        check_message(error, ["`scale_factor`"])
+
+
+def test_arrays_of_other_libraries_and_dtypes():
+    for bad in (np.ma.ones(4), np.ones(4, np.longdouble), jax.ShapeDtypeStruct((4,), jnp.float32)):
+        check_message(caught(lambda b=bad: resize(b, (3,), "linear")).value, ["`image`"])
+    swapped = np.arange(4.0, dtype=">f4")
+    np.testing.assert_array_equal(
+        resize(swapped, (8,), "linear"), resize(swapped.astype("f4"), (8,), "linear")
+    )
 
 
 TRACED = {

@@ -337,3 +337,62 @@ def test_learning_a_kernel():
     for _ in range(40):
         a = a - 12.0 * slope(a)
     np.testing.assert_allclose(a, -0.75, atol=1e-6)
+
+
+def taps(x, w):
+    """A kernel of steps, its heights learned."""
+    xp = x.__array_namespace__()
+    d = xp.abs(x)
+    heights = xp.where(d < 0.5, w[0], xp.where(d < 1.5, w[1], w[2]))
+    return heights * xp.ones_like(x)
+
+
+@pytest.mark.parametrize(
+    ("factory", "params", "size"),
+    [
+        (kernels.cubic, (0.0,), 13),
+        (kernels.cubic, (-0.5,), 24),
+        (kernels.mitchell, (0.0, 0.5), 8),
+        (lambda w: kernels.Kernel("steps", 2.5, taps, (w,)), (np.array([1.0, 0.0, 0.0]),), 8),
+    ],
+    ids=["cubic at 0", "cubic on the grid", "mitchell of one size", "steps that start at 0"],
+)
+def test_gradient_where_weights_are_zero(factory, params, size):
+    """A weight that is 0 now still moves with its parameter: central differences, order 1 and 2."""
+    x = np.random.default_rng(0).normal(size=8)
+
+    def loss(*params):
+        y = jresample.resize(x, (size,), factory(*params), axes=(0,))
+        return (y * jnp.arange(float(size))).sum()
+
+    params = tuple(jnp.asarray(p) for p in params)
+    check_grads(loss, params, order=2, modes=("fwd", "rev"), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_learned_kernels_round_once(dtype):
+    """Both axes learned, or one of two: what the planned weights give, to the last bit."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(9, 8)), dtype)
+    learned, planned = kernels.cubic(jnp.float32(-0.5)), kernels.cubic(-0.5)
+    want = jresample.resize(x, (13, 14), planned)
+    for methods in (learned, (learned, planned), (planned, learned)):
+        got = jresample.resize(x, (13, 14), methods)
+        assert got.dtype == dtype
+        assert (got != want).sum() <= 2, "float32 weights differ from float64 in their last bit"
+
+
+def test_learned_kernel_on_a_complex_image():
+    x = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
+    x = jnp.asarray(x[0] + 1j * x[1])
+    got = jresample.resize(x, (13,), kernels.cubic(jnp.float32(-0.7)))
+    assert got.dtype == jnp.complex64
+    np.testing.assert_allclose(got, jresample.resize(x, (13,), kernels.cubic(-0.7)), atol=1e-6)
+
+
+def test_an_explicitly_sharded_resized_axis_is_refused():
+    mesh = jax.make_mesh((2,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(np.ones((4, 6)), jax.sharding.PartitionSpec("rows"))
+        with pytest.raises(ValueError, match=r"`image`: axis 0 is sharded.*rows"):
+            jresample.resize(x, (8, 6), "linear")
+        assert jresample.resize(x, (4, 9), "linear").shape == (4, 9)

@@ -186,3 +186,13 @@ def test_leading_parameters():
     assert list(ours)[: len(theirs)] == list(theirs)
     for name, parameter in theirs.items():
         assert ours[name].default == parameter.default
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bicubic"])
+@pytest.mark.parametrize("factor", [2.1, 2.3, 1.05, 1.5, 0.55])
+def test_kept_factors_beside_each_other(mode, factor):
+    """torch's 2-D rules for a size that doubles or stays although the factor says otherwise."""
+    x = np.random.default_rng(0).normal(size=(1, 2, 5, 7))
+    want = torch.nn.functional.interpolate(torch.tensor(x), None, (1.0, factor), mode).numpy()
+    got = jresample.interpolate(x, None, (1.0, factor), mode)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
