@@ -4,15 +4,17 @@ The words are `numpy.pad`'s. In scipy's, "symmetric" is `reflect` and "reflect" 
 """
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
-import numpy as np
+# Indices of the host planner (numpy) or of traced code (jax.numpy): rules serve both.
+Index: TypeAlias = Any
 
 
-def _edge(i: np.ndarray, n: int) -> np.ndarray:
+def _edge(i: Index, n: int) -> Index:
     return i.__array_namespace__().clip(i, 0, n - 1)
 
 
-def _reflect(i: np.ndarray, n: int) -> np.ndarray:
+def _reflect(i: Index, n: int) -> Index:
     # ... 2 1 | 0 1 2 ... n-1 | n-2 ...: period 2(n - 1), the ends once each
     if n == 1:
         return i * 0
@@ -21,19 +23,19 @@ def _reflect(i: np.ndarray, n: int) -> np.ndarray:
     return xp.minimum(folded, 2 * (n - 1) - folded)
 
 
-def _symmetric(i: np.ndarray, n: int) -> np.ndarray:
+def _symmetric(i: Index, n: int) -> Index:
     # ... 1 0 | 0 1 ... n-1 | n-1 n-2 ...: period 2n, the ends twice each
     xp = i.__array_namespace__()
     folded = i % (2 * n)
     return xp.minimum(folded, 2 * n - 1 - folded)
 
 
-def _wrap(i: np.ndarray, n: int) -> np.ndarray:
+def _wrap(i: Index, n: int) -> Index:
     return i % n
 
 
 # `constant` and None (drop the tap) read no sample outside; clamping keeps their index valid.
-INDEX_MAPS: dict[str | None, Callable[[np.ndarray, int], np.ndarray]] = {
+INDEX_MAPS: dict[str | None, Callable[[Index, int], Index]] = {
     None: _edge,
     "constant": _edge,
     "edge": _edge,
@@ -46,9 +48,7 @@ INDEX_MAPS: dict[str | None, Callable[[np.ndarray, int], np.ndarray]] = {
 OUTSIDE_IS_EMPTY = (None, "constant")
 
 
-def sample_index(
-    i: np.ndarray, size: int, boundary: str | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def sample_index(i: Index, size: int, boundary: str | None) -> tuple[Index, Index | None]:
     """Returns for integer indices the samples that stand for them, and which exist.
 
     Args:

@@ -15,6 +15,7 @@ from ._spec import (
     METHODS,
     NEAREST,
     ONE_SAMPLE,
+    AxisSpecs,
     Method,
     axis_spec,
     method,
@@ -102,7 +103,37 @@ def interpolate(
         (2, 64, 64, 3)
     """
     image = as_image("input", input)
-    axes = _spatial_axes(image.shape, channel_axis)
+    try:
+        specs, copies = _specs(
+            image.shape,
+            size,
+            scale_factor,
+            mode,
+            align_corners,
+            recompute_scale_factor,
+            antialias,
+            channel_axis,
+        )
+    except (TypeError, ValueError) as error:
+        hint = _layout_hint(image.shape, channel_axis)
+        if not hint or type(error) not in (TypeError, ValueError):
+            raise
+        raise type(error)(f"{error}\n{hint}") from None
+    return apply_specs(image, specs, copies)
+
+
+def _specs(
+    shape: tuple[int, ...],
+    size: object,
+    scale_factor: object,
+    mode: str,
+    align_corners: object,
+    recompute: object,
+    antialias: object,
+    channel_axis: object,
+) -> tuple[AxisSpecs, bool]:
+    """Returns (axis, spec) for every axis that is resampled, and whether the mode only copies."""
+    axes = _spatial_axes(shape, channel_axis)
     chosen = _mode(mode, len(axes))
     plain = chosen.rule in _PLAIN
     if plain and align_corners is not None:
@@ -117,17 +148,31 @@ def interpolate(
             f"`antialias` is True with mode={mode!r}; it applies to the modes that interpolate "
             "only (linear, cubic, lanczos3): 'area' averages when shrinking"
         )
-    sizes, scales = _targets(image.shape, axes, size, scale_factor, recompute_scale_factor, mode)
+    sizes, scales = _targets(shape, axes, size, scale_factor, recompute, mode)
     specs = []
     for axis, size_out, scale in zip(axes, sizes, scales, strict=True):
-        size_in = image.shape[axis]
+        size_in = shape[axis]
         if _check.is_symbolic(size_out):
             continue
         if size_in == size_out and (scale is None or _copies(mode, len(axes), widen)):
             continue
         grid = _place(size_in, size_out, scale, chosen, corners, widen)
         specs.append((axis, axis_spec(axis, size_in, size_out, grid, chosen, widen, None, "input")))
-    return apply_specs(image, tuple(specs), chosen.rule in ONE_SAMPLE)
+    return tuple(specs), chosen.rule in ONE_SAMPLE
+
+
+def _layout_hint(shape: tuple[int, ...], channel_axis: object) -> str:
+    """Returns a second line for an error where the channels seem to come last, else nothing."""
+    ends = shape[1:2] + shape[-1:]
+    if channel_axis != 1 or len(shape) < 3 or any(_check.is_symbolic(n) for n in ends):
+        return ""
+    if shape[1] <= 64 or shape[-1] > 4:
+        return ""
+    batch = " (and give it a batch axis: `input[None]`)" if len(shape) == 3 else ""
+    return (
+        f"`input` has shape {shape}, read as [batch, channels, *spatial]: if its channels come "
+        f"last, pass `channel_axis=-1`{batch}"
+    )
 
 
 def _spatial_axes(shape: tuple[int, ...], channel_axis: object) -> tuple[int, ...]:

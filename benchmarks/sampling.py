@@ -1,0 +1,180 @@
+"""Times grid_sample and map_coordinates against torch, jax and scipy: `python sampling.py`.
+
+Images in torch's layout, a smooth flow of a few pixels, border padding; forward, and forward
+with the gradient to both inputs. Every contestant runs once a round, results waited for; ratios
+are taken round by round and their medians quoted: above 1, jresample is the faster.
+"""
+
+import argparse
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.ndimage
+from bench import compiled, race, ratio
+
+import jresample
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+SHAPES = ((4, 3, 256, 256), (4, 32, 128, 128), (1, 1, 1024, 1024))
+MODES = ("nearest", "bilinear", "bicubic")
+
+
+def flow(batch: int, height: int, width: int) -> np.ndarray:
+    """Returns pixel coordinates (y, x), moved by a smooth flow of up to 3 pixels."""
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    phase = np.random.default_rng(0).uniform(0, 2 * np.pi, (batch, 2, 1, 1))
+    down = y + 3 * np.sin(4 * np.pi * x / width + phase[:, 0])
+    right = x + 3 * np.cos(4 * np.pi * y / height + phase[:, 1])
+    return np.stack([down, right], -1).astype(np.float32)
+
+
+def normalised(pixels: np.ndarray) -> np.ndarray:
+    """Returns the grid of pixel coordinates, as (x, y), corners not aligned."""
+    height, width = pixels.shape[1:3]
+    return ((2 * pixels[..., ::-1] + 1) / np.float32([width, height]) - 1).astype(np.float32)
+
+
+def ours(mode: str):
+    """Returns forward, and forward with both gradients, as functions of image, grid, cotangent."""
+
+    def forward(image, grid, _):
+        return jresample.grid_sample(image, grid, mode, "border")
+
+    def both(image, grid, cotangent):
+        value, pull = jax.vjp(lambda x, g: forward(x, g, None), image, grid)
+        return value, *pull(cotangent)
+
+    return forward, both
+
+
+def torchs(mode: str, image: np.ndarray, grid: np.ndarray, cotangent: np.ndarray):
+    """Returns thunks of torch's forward, and forward with both gradients."""
+    x, g, y = (torch.tensor(v) for v in (image, grid, cotangent))
+    sample = torch.nn.functional.grid_sample
+
+    def forward():
+        with torch.no_grad():
+            return sample(x, g, mode, "border", False).numpy()
+
+    def both():
+        xs, gs = x.requires_grad_(), g.requires_grad_()
+        value = sample(xs, gs, mode, "border", False)
+        return [v.numpy() for v in torch.autograd.grad(value, (xs, gs), y)]
+
+    return forward, both
+
+
+def jaxs(mode: str):
+    """The same for jax.scipy.ndimage.map_coordinates, on coordinates in pixels."""
+    order = ("nearest", "bilinear").index(mode)
+
+    def one(image, pixels):
+        return jax.scipy.ndimage.map_coordinates(
+            image, [pixels[..., 0], pixels[..., 1]], order, "nearest"
+        )
+
+    def forward(images, pixels, _):
+        return jax.vmap(lambda x, p: jax.vmap(lambda c: one(c, p))(x))(images, pixels)
+
+    def both(images, pixels, cotangent):
+        value, pull = jax.vjp(lambda x, p: forward(x, p, None), images, pixels)
+        return value, *pull(cotangent)
+
+    return forward, both
+
+
+def cell(shape: tuple[int, ...], mode: str) -> list[list[str]]:
+    """Returns the rows of one image and mode."""
+    rng = np.random.default_rng(1)
+    image, cotangent = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    pixels = flow(shape[0], *shape[2:])
+    grid = normalised(pixels)
+    args = tuple(map(jnp.asarray, (image, grid, cotangent)))
+    rows = []
+    for i, name in enumerate(("forward", "with gradients")):
+        run, seconds, temporaries = compiled(ours(mode)[i], *args)
+        contestants = {"ours": lambda run=run: run(*args)}
+        if torch is not None:
+            contestants["torch"] = torchs(mode, image, grid, cotangent)[i]
+        if mode != "bicubic":
+            rival, _, _ = compiled(jaxs(mode)[i], args[0], jnp.asarray(pixels), args[2])
+            contestants["jax"] = lambda rival=rival: rival(args[0], jnp.asarray(pixels), args[2])
+        times = race(contestants)
+        best = min(times["ours"]) * 1e3
+        ratios = [f"{ratio(times, r, 'ours'):.2f}" if r in times else "" for r in ("torch", "jax")]
+        size = "x".join(map(str, shape))
+        rows.append(
+            [
+                size,
+                mode,
+                name,
+                f"{best:.2f}",
+                *ratios,
+                f"{seconds:.2f}",
+                f"{temporaries / 2**20:.0f}",
+            ]
+        )
+    return rows
+
+
+def spline_cell() -> list[str]:
+    """A 128^3 volume at 100,000 points, cubic spline, prefilter included, against scipy."""
+    rng = np.random.default_rng(2)
+    volume = rng.normal(size=(128,) * 3).astype(np.float32)
+    points = rng.uniform(0, 127, (3, 100_000)).astype(np.float32)
+    args = (jnp.asarray(volume), jnp.asarray(points))
+    run, seconds, temporaries = compiled(
+        lambda x, c: jresample.map_coordinates(x, c, 3, mode="mirror"), *args
+    )
+    times = race(
+        {
+            "ours": lambda: run(*args),
+            "scipy": lambda: scipy.ndimage.map_coordinates(volume, points, order=3, mode="mirror"),
+        }
+    )
+    best = min(times["ours"]) * 1e3
+    against = f"{ratio(times, 'scipy', 'ours'):.2f} (scipy)"
+    return [
+        "128^3",
+        "spline 3",
+        "forward",
+        f"{best:.1f}",
+        against,
+        "",
+        f"{seconds:.2f}",
+        f"{temporaries / 2**20:.0f}",
+    ]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cells whose shape or mode contains this")
+    only = parser.parse_args().only
+    head = ["image", "mode", "pass", "ms", "x torch", "x jax", "compile s", "temp MiB"]
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    gains: dict[str, list[float]] = {"torch": [], "jax": []}
+    for shape in SHAPES:
+        for mode in MODES:
+            if only not in f"{'x'.join(map(str, shape))} {mode}":
+                continue
+            for row in cell(shape, mode):
+                print("| " + " | ".join(row) + " |", flush=True)
+                for rival, value in zip(gains, row[4:6], strict=True):
+                    gains[rival] += [float(value)] if value else []
+    if only in "128^3 spline":
+        print("| " + " | ".join(spline_cell()) + " |")
+    for rival, values in gains.items():
+        if values:
+            mean = math.exp(sum(map(math.log, values)) / len(values))
+            print(f"geometric mean, x {rival}: {mean:.2f}, least {min(values):.2f}")
+
+
+if __name__ == "__main__":
+    main()
