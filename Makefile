@@ -8,6 +8,9 @@
 #   make lint         ruff, rules and format (make format: let ruff rewrite the files)
 #   make types        pyright
 #   make test-peers   the tests against torch and OpenCV
+#   make test-ecosystem  resampling inside flax, equinox and optax, sharded and exported
+#   make notebooks    run every notebook, each to its closing assertions
+#   make bench        time against jax.image.resize and torch, and write benchmarks/RESULTS.md
 #   make test-oldest  the quick tests on the oldest JAX and numpy that pyproject.toml allows
 #   make test-newest  the quick tests on the newest JAX, under the newest Python found here
 #   make wheel-check  build the wheel, install it in an empty environment, use it from elsewhere
@@ -28,7 +31,8 @@ QUICK := -m "not slow" $(addprefix tests/test_,$(addsuffix .py,transforms deriva
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check lint format types test-peers test-oldest test-newest wheel-check clean
+.PHONY: bench demo test check lint format types test-peers test-ecosystem notebooks \
+    test-oldest test-newest wheel-check clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -39,7 +43,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 	$(BIN)/python -m pytest --doctest-modules jresample
 
-check: lint types demo wheel-check test test-peers
+check: lint types demo wheel-check test test-peers test-ecosystem notebooks
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -55,6 +59,18 @@ types: $(VENV)/.dev $(VENV)/.demo
 test-peers: $(VENV)/.peers
 	$(BIN)/python -c "import cv2, torch"
 	$(BIN)/python -m pytest -n 2 -m peers $(ARGS)
+
+# The imports first: without them the tests would be skipped, and pass for nothing.
+test-ecosystem: $(VENV)/.notebooks
+	$(BIN)/python -c "import equinox, flatbuffers, flax, optax, sklearn"
+	$(BIN)/python -m pytest -n 2 tests/test_ecosystem.py $(ARGS)
+
+notebooks: $(VENV)/.notebooks
+	$(BIN)/python -m pytest --nbmake --nbmake-timeout=600 --durations=0 --durations-min=1 \
+	    notebooks $(ARGS)
+
+bench: $(VENV)/.peers
+	$(BIN)/python benchmarks/bench.py --write benchmarks/RESULTS.md $(ARGS)
 
 test-oldest: .venv-oldest/.test
 	.venv-oldest/bin/python -c "import jax, numpy; print('jax', jax.__version__, 'numpy', numpy.__version__)"
@@ -124,6 +140,10 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.made
 $(VENV)/.peers: pyproject.toml $(VENV)/.made
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --editable ".[test,peers]"
+	touch $@
+
+$(VENV)/.notebooks: pyproject.toml $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --editable ".[test,notebooks,ecosystem]"
 	touch $@
 
 # The demonstration needs less than the extra `notebooks`, which brings the whole of Jupyter.
