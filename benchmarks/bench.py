@@ -32,8 +32,8 @@ try:
 except ImportError:
     torch = None
 
-ROUND_SECONDS = 0.6
-ROUNDS = (5, 25)
+ROUND_SECONDS = 0.4
+ROUNDS = (3, 15)
 CAP = 50.0
 Thunk = Callable[[], object]
 
