@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sampling_helpers import check_second_order
+from sampling_helpers import check_derivatives
 
-from jresample._grid_sample import affine_grid, grid_sample
+from jresample import affine_grid, grid_sample
 
 DATA = Path(__file__).parent / "data"
 BURN = json.loads((DATA / "sampling_burn.json").read_text())["vectors"]
@@ -148,7 +148,8 @@ def test_derivatives_in_both_modes(mode, padding, corners, sizes):
     n = np.array(sizes[::-1])
     grid = jnp.asarray(2 * pixel / (n - 1) - 1 if corners else (2 * pixel + 1) / n - 1)
     run = jax.jit(lambda x, g: grid_sample(x, g, mode, padding, corners))
-    check_second_order(run, (image, grid), rtol=1e-4)
+    order = 2 if mode == "bilinear" else 1
+    check_derivatives(run, (image, grid), order=order, rtol=1e-4)
 
 
 def test_vmap_and_batch_agree():

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from sampling_helpers import CASE_IDS, CASES, SampleCase, sampled
 
-from jresample import kernels, resize
-from jresample._sample import sample as sample_eager
-from jresample._spline import spline_filter
+from jresample import kernels, resize, spline_filter
+from jresample import sample as sample_eager
 
 sample = jax.jit(sample_eager, static_argnames=("method", "boundary", "fill_value"))
 

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sampling_helpers import CASE_IDS, CASES, FEW, FEW_IDS, SampleCase, check_second_order
+from sampling_helpers import CASE_IDS, CASES, FEW, FEW_IDS, SampleCase, check_derivatives
 
-from jresample import kernels
-from jresample._sample import sample
+from jresample import kernels, sample
 
 
 def runner(case):
@@ -21,7 +20,7 @@ def test_second_order_both_modes(case):
     """Image and coordinates together, away from knots."""
     image, c = case.image(), case.coordinates(6, off_knots=True)
     args = (jnp.asarray(image), jnp.asarray(c))
-    check_second_order(functools.partial(sample, **case.options), args)
+    check_derivatives(functools.partial(sample, **case.options), args)
 
 
 @pytest.mark.parametrize("case", CASES, ids=CASE_IDS)
@@ -201,7 +200,7 @@ def test_parameters_of_a_kernel_to_second_order():
     def run(a, c):
         return sample(image, c, kernels.cubic(a), boundary="reflect")
 
-    check_second_order(run, (jnp.asarray(-0.6), c))
+    check_derivatives(run, (jnp.asarray(-0.6), c))
 
 
 def test_case_table_mixes_methods_and_boundaries():

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from sampling_helpers import sampled
 
-from jresample._grid_sample import affine_grid, grid_sample
-from jresample._sample import sample
-from jresample._scipy import map_coordinates
-from jresample._translate import scale_and_translate
+from jresample import affine_grid, grid_sample, map_coordinates, sample, scale_and_translate
 
 PADDINGS = ("zeros", "border", "reflection")
 FLAGS = (False, True)

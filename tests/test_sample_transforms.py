@@ -11,8 +11,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from sampling_helpers import FEW, FEW_IDS, SampleCase
 
-from jresample import kernels
-from jresample._sample import sample
+from jresample import kernels, sample
 
 
 def batches(case, count=3):
