@@ -23,7 +23,8 @@ LAYERS = [
     ["_torch"],
     ["_sample_spec"],
     ["_sample_taps"],
-    ["_sample_apply"],
+    ["_sample_windows"],
+    ["_sample_read", "_sample_splat"],
     ["_sample_linear"],
     ["_sample"],
     ["_spline", "_translate", "_grid_sample"],
@@ -34,7 +35,7 @@ HOST_ONLY = ["_boundary", "_kernel", "kernels", "_check", "_grid", "_spec", "_pl
 PRIMITIVE_MODULES = ["_linear", "_sample_linear"]
 MODULE_LINES = 350
 # Lines of code: without docstrings, comments and blank lines.
-LIBRARY_LINES = 2500
+LIBRARY_LINES = 2750
 FUNCTION_LINES = 40
 
 
