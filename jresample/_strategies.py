@@ -7,7 +7,7 @@ picks one by a rule that can be asked and forced; the rule's numbers carry what 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,10 @@ from ._plan import AxisPlan
 # Unrolled taps compile in time linear in their number, and each adds a read of x to one loop.
 # 384 of them (4096 -> 64, lanczos3) take 2 s to compile and run 9 times slower than a scan.
 UNROLLED_TAPS = 24
+# On a GPU, where each step of a scan is a kernel or more that reads the running sum from memory
+# and writes it back, while 37 taps unrolled are one kernel. Compiling them takes 0.4 s.
+GPU_UNROLLED_TAPS = 64
+GPUS = ("cuda", "rocm")
 # Taps for each step of the scan: enough that the accumulator's traffic is small beside theirs.
 SCAN_CHUNK = 8
 # Rows that are this few, and this many times fewer than their taps, are dot products:
@@ -26,32 +30,38 @@ SCAN_CHUNK = 8
 DOT_ROWS = 8
 DOT_TAPS_PER_ROW = 64
 # Slices of a period that are still worth unrolling, and the trailing elements (the contiguous run
-# of one sample) from which a gather vectorises as well as they do. On 2 cores, ms gather/slices:
-# (16*3*112, 224 -> 112) linear 0.80/0.29; (1080, 3840 -> 1920, 3) lanczos3 19.9/4.4;
-# (12288, 256 -> 512) linear 6.0/1.9; but (2048, 256 -> 512, 3) linear 1.1/2.0, where two
-# phases are interleaved in runs of 3; (1, 2160 -> 1080, 5760) lanczos3 7.0/6.9.
+# of one sample) from which a gather vectorises as well as they do, where phases have to be
+# interleaved. On 2 cores, both axes of (8, 512 -> 256, 512 -> 256, 3), ms gather/slices: linear
+# 2.6/1.2, lanczos3 4.2/2.6; of (8, 256 -> 512, 256 -> 512, 3) 2.8/2.2 and 5.7/3.2; one axis of
+# (16*3*112, 224 -> 112) linear 0.80/0.29; of (1, 2160 -> 1080, 5760) lanczos3 7.0/6.9.
 POLYPHASE_SLICES = 32
 POLYPHASE_TRAILING = 64
-# The largest dense matrix: beyond 4096 squared, its products outweigh the gathers they save.
-MATRIX_ENTRIES = 1 << 24
+# The largest dense matrix. XLA's estimates for TPU v5e, ms gather/matrix: (1, 512, 8192 -> 6000)
+# linear 0.56/0.35; (1, 8192 -> 4096, 512, 3) linear 12.3/0.87; (16, 20000 -> 10000) lanczos3
+# 0.22/0.23. jax.image.resize always multiplies.
+MATRIX_ENTRIES = 1 << 26
 # Table entries that an executable holds as constants; beyond, a long regular axis computes them.
 BAKED_ENTRIES = 1 << 16
 
 
-def choose(plan: AxisPlan, trailing: int) -> str:
+def choose(plan: AxisPlan, trailing: int, platform: str = "default") -> str:
     """Returns the name of the strategy for a plan, a key of `STRATEGIES`.
 
     Args:
         plan: The plan.
         trailing: Elements of x behind the axis: the contiguous run of one sample.
+        platform: What it is lowered for, as `_apply.apply` names it.
     """
+    if platform == "tpu" and fits_matrix(plan):
+        return "matrix"
     repeat = plan.repeat
     if repeat is not None and not plan.copies:
         slices = repeat.period * plan.taps
-        runs = trailing < POLYPHASE_TRAILING if repeat.period == 1 else trailing == 1
-        if runs and slices <= POLYPHASE_SLICES and repeat.extra >= 1:
+        short = trailing < POLYPHASE_TRAILING
+        runs = repeat.period == 1 or short if platform == "cpu" else short and repeat.period == 1
+        if (runs or trailing == 1) and slices <= POLYPHASE_SLICES and repeat.extra >= 1:
             return "polyphase"
-    if plan.taps <= UNROLLED_TAPS:
+    if plan.taps <= (GPU_UNROLLED_TAPS if platform in GPUS else UNROLLED_TAPS):
         return "gather"
     few = plan.size_out <= DOT_ROWS and plan.taps >= DOT_TAPS_PER_ROW * plan.size_out
     return "dot" if few and plan.is_contiguous else "scan"
@@ -64,19 +74,15 @@ def gather(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
 
 def scan(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
     """A scan over chunks of taps, for rows too wide to unroll."""
-    columns = list(_columns(plan, x.dtype, 0, plan.size_out))
-    missing = -plan.taps % SCAN_CHUNK
-    index = [index for index, _ in columns] + [columns[-1][0]] * missing
-    weight = [weight for _, weight in columns] + [np.zeros(plan.size_out, x.dtype)] * missing
-    shape = (len(index) // SCAN_CHUNK, SCAN_CHUNK, plan.size_out)
+    chunks = _chunks(plan, x.dtype)
 
     def step(total: jax.Array, chunk: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         for k in range(SCAN_CHUNK):
             total = total + take(x, chunk[0][k], axis) * along(chunk[1][k], axis, x.ndim)
         return total, None
 
-    start = jnp.zeros_like(take(x, columns[0][0], axis))
-    return lax.scan(step, start, (_stacked(index, shape), _stacked(weight, shape)))[0]
+    start = jnp.zeros_like(take(x, chunks[0][0, 0], axis))
+    return lax.scan(step, start, chunks)[0]
 
 
 def dot(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
@@ -125,22 +131,66 @@ def fits_matrix(plan: AxisPlan) -> bool:
 
 
 def matrix(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
-    """A product with the dense matrix, which is built in traced code from the taps.
+    """A product with the dense matrix, through which a NaN or Inf spoils the whole axis.
 
-    The executable holds the taps only, and XLA builds the matrix where it is read. Of a plan and
-    its adjoint, the one with fewer taps is written out.
+    The executable holds the taps only: XLA builds the matrix where it is read.
+    """
+    dense, contracted = _dense(plan, x.dtype)
+    return _product(x[None], axis, dense[None], contracted)[0]
+
+
+def careful(x: jax.Array, passes: Iterable[tuple[int, AxisPlan]]) -> jax.Array:
+    """Products like `matrix`, in which a NaN or Inf reaches only the outputs that weigh it.
+
+    Three products stand side by side. The first is of the finite samples. With b = 1 where a
+    sample is not finite, and +-1 for +-Inf in c, the others count what an output meets:
+
+        n = |sign A| b    samples that are not finite       n = 0: the first product
+        s = sign A c      infinities, by the sign they get  |s| = n: s Inf; else NaN
+    """
+    bad = ~jnp.isfinite(x)
+    signs = jnp.where(jnp.isinf(x), jnp.sign(x), jnp.zeros_like(x))
+    planes = jnp.stack([jnp.where(bad, jnp.zeros_like(x), x), signs, bad.astype(x.dtype)])
+    for axis, plan in passes:
+        dense, contracted = _dense(plan, x.dtype)
+        signs = jnp.sign(dense)
+        planes = _product(planes, axis, jnp.stack([dense, signs, jnp.abs(signs)]), contracted)
+    y, signs, count = planes
+    return jnp.where(count == 0, y, jnp.where(jnp.abs(signs) == count, signs * np.inf, np.nan))
+
+
+def _product(x: jax.Array, axis: int, dense: jax.Array, contracted: int) -> jax.Array:
+    """Returns `[planes, ...]`, each plane of x times its matrix along an axis of the plane."""
+    dims = (((axis + 1,), (contracted + 1,)), ((0,), (0,)))
+    product = lax.dot_general(x, dense, dims, precision=lax.Precision.HIGHEST)
+    return jnp.moveaxis(product, -1, axis + 1)
+
+
+def _dense(plan: AxisPlan, dtype: np.dtype) -> tuple[jax.Array, int]:
+    """Returns the matrix built from its taps, and which of its axes x is contracted with.
+
+    Of a plan and its adjoint, the one with fewer taps is written out.
     """
     adjoint = plan.transpose()
     source, contracted = (adjoint, 0) if adjoint.taps < plan.taps else (plan, 1)
     sample = lax.broadcasted_iota(jnp.int32, (source.size_out, source.size_in), 1)
-    dense = jnp.zeros(sample.shape, x.dtype)
-    for index, weight in _columns(source, x.dtype, 0, source.size_out):
-        value = jnp.broadcast_to(weight[:, None], sample.shape)
-        # a padding tap repeats an index with weight 0: it adds nothing
-        dense = dense + jnp.where(sample == index[:, None], value, jnp.zeros_like(value))
-    dims = (((axis,), (contracted,)), ((), ()))
-    product = lax.dot_general(x, dense, dims, precision=lax.Precision.HIGHEST)
-    return jnp.moveaxis(product, -1, axis)
+
+    def add(dense: jax.Array, taps: Iterable[tuple]) -> jax.Array:
+        for index, weight in taps:
+            # a padding tap repeats an index with weight 0: it adds nothing
+            hit = sample == index[:, None]
+            weight = jnp.broadcast_to(weight[:, None], hit.shape)
+            dense = dense + jnp.where(hit, weight, jnp.zeros_like(weight))
+        return dense
+
+    dense = jnp.zeros(sample.shape, dtype)
+    if source.taps <= UNROLLED_TAPS:
+        return add(dense, _columns(source, dtype, 0, source.size_out)), contracted
+
+    def step(dense: jax.Array, chunk: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        return add(dense, zip(*chunk, strict=True)), None
+
+    return lax.scan(step, dense, _chunks(source, dtype))[0], contracted
 
 
 STRATEGIES: dict[str, Callable[[jax.Array, int, AxisPlan], jax.Array]] = {
@@ -200,6 +250,16 @@ def _columns(
     for k in range(plan.taps):
         index = plan.index[:, k].astype(index_dtype)
         yield spread(plan, index, shifted=True), spread(plan, plan.weight[:, k].astype(dtype))
+
+
+def _chunks(plan: AxisPlan, dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
+    """Returns indices and weights `[steps, SCAN_CHUNK, size_out]`, padded with taps of weight 0."""
+    columns = list(_columns(plan, dtype, 0, plan.size_out))
+    missing = -plan.taps % SCAN_CHUNK
+    index = [index for index, _ in columns] + [columns[-1][0]] * missing
+    weight = [weight for _, weight in columns] + [np.zeros(plan.size_out, dtype)] * missing
+    shape = (len(index) // SCAN_CHUNK, SCAN_CHUNK, plan.size_out)
+    return _stacked(index, shape), _stacked(weight, shape)
 
 
 def _computed(plan: AxisPlan) -> bool:

@@ -127,19 +127,34 @@ def test_a_long_axis_computes_its_tables():
 
 
 def test_the_rule_that_chooses():
-    def chosen(plan, trailing):
-        return _strategies.choose(plan, trailing)
+    def chosen(plan, trailing, platform="cpu"):
+        return _strategies.choose(plan, trailing, platform)
 
     halve, double = _plan.build(spec_of(512, 256, "linear")), _plan.build(spec_of(256, 512))
-    assert chosen(halve, 1) == chosen(halve, 3) == "polyphase"
-    assert chosen(halve, 1024) == "gather", "long runs vectorise without slices"
-    assert chosen(double, 1) == "polyphase"
-    assert chosen(double, 3) == "gather"
+    assert chosen(halve, 1) == chosen(halve, 3) == chosen(halve, 1024) == "polyphase"
+    assert chosen(halve, 1024, "cuda") == "gather", "one kernel serves as well"
+    assert chosen(double, 1) == chosen(double, 3) == "polyphase"
+    assert chosen(double, 1024) == "gather", "long runs vectorise without slices"
+    assert chosen(double, 3, "cuda") == "gather"
     assert chosen(_plan.build(spec_of(512, 777)), 3) == "gather", "no period"
     wide = _plan.build(spec_of(4096, 64, "lanczos3"))
     assert wide.taps > 300
     assert chosen(wide, 3) == "scan"
     assert chosen(_plan.build(spec_of(2, 4000)).transpose(), 1) == "dot"
+
+
+def test_the_order_of_passes():
+    """Short runs are gathered last, but sliced first; otherwise what shrinks goes first."""
+
+    def order(shape, sizes, method):
+        specs = [spec_of(n, m, method) for n, m in zip(shape[1:3], sizes, strict=True)]
+        passes = tuple((axis, _plan.build(s)) for axis, s in zip((1, 2), specs, strict=True))
+        return [axis for axis, _ in _apply.ordered(shape, passes, "cpu")]
+
+    assert order((1, 1080, 1920, 3), (224, 224), "cubic") == [1, 2]
+    assert order((8, 256, 256, 3), (512, 512), "cubic") == [2, 1]
+    assert order((1, 512, 512, 3), (777, 777), "cubic") == [1, 2]
+    assert order((1, 64, 64, 256), (64 * 3, 16), "cubic") == [2, 1]
 
 
 def test_wide_kernels_do_not_unroll():
