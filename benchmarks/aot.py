@@ -38,8 +38,7 @@ os.environ["XLA_FLAGS"] = (
 
 import jax
 import jax.numpy as jnp
-from bench import functions
-from cells import CELLS, METHODS, Cell
+from cells import CELLS, METHODS, Cell, functions
 from jax import lax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding

@@ -1,9 +1,9 @@
 """Times jresample, jax.image.resize and torch in turn, in one process: `make bench`.
 
-Every cell is timed in rounds; in each round every contestant runs once, results blocked on, and
-ratios are taken round by round, so that a disturbance hits both sides. The table quotes their
-medians. Gradients are vector-Jacobian products with a given cotangent; for torch, forward and
-backward are timed together, as its autograd runs them.
+Every cell is timed in rounds; in each round every contestant runs twice, results blocked on, and
+the second time counts. Ratios are taken round by round, so that a disturbance hits both sides,
+and the table quotes their medians. Gradients are vector-Jacobian products with a given cotangent;
+for torch, forward and backward are timed together, as its autograd runs them.
 
 The copy floor is what the same memory traffic costs with no arithmetic worth mention: half of
 an elementwise pass over an array of the input's size, and half of one over the output's.
@@ -17,13 +17,13 @@ import pathlib
 import platform
 import statistics
 import sys
-import time
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cells import CELLS, HALF, METHODS, Cell
+import sampling
+from cells import CELLS, HALF, METHODS, Cell, functions
+from timing import Thunk, compiled, race, ratio
 
 import jresample
 
@@ -32,64 +32,7 @@ try:
 except ImportError:
     torch = None
 
-ROUND_SECONDS = 0.4
-ROUNDS = (3, 15)
 CAP = 50.0
-Thunk = Callable[[], object]
-
-
-def elapsed(thunk: Thunk) -> float:
-    """Returns the seconds of one call, its results waited for."""
-    start = time.perf_counter()
-    jax.block_until_ready(thunk())
-    return time.perf_counter() - start
-
-
-def race(contestants: dict[str, Thunk]) -> dict[str, list[float]]:
-    """Returns each contestant's times, one a round, all run in turn in every round.
-
-    A contestant's first call in a round is not timed: torch's threads spin for a while after
-    theirs, and whoever comes next would pay for it with a core (7.1 ms where 4.4 are its own).
-    """
-    longest = sum(elapsed(thunk) for thunk in contestants.values())  # and warms up
-    longest = min(longest, sum(elapsed(thunk) for thunk in contestants.values()))
-    rounds = min(max(int(ROUND_SECONDS / longest), ROUNDS[0]), ROUNDS[1])
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, thunk in contestants.items():
-            elapsed(thunk)
-            times[name].append(elapsed(thunk))
-    return times
-
-
-def ratio(times: dict[str, list[float]], rival: str, ours: str) -> float:
-    """Returns the median over rounds of rival's time over ours: above 1, we are faster."""
-    return statistics.median(a / b for a, b in zip(times[rival], times[ours], strict=True))
-
-
-def compiled(fn: Callable, *args: jax.Array) -> tuple[Callable, float, int]:
-    """Returns a compiled function, the seconds to trace and compile it, and its temporaries."""
-    jax.clear_caches()
-    start = time.perf_counter()
-    executable = jax.jit(fn).lower(*args).compile()
-    seconds = time.perf_counter() - start
-    return executable, seconds, executable.memory_analysis().temp_size_in_bytes
-
-
-def functions(resize: Callable, cell: Cell, method: str) -> dict[str, Callable]:
-    """Returns forward, gradient, and both together, as functions of image and cotangent."""
-
-    def forward(x, _):
-        return resize(x, cell.target, method)
-
-    def gradient(x, cotangent):
-        return jax.vjp(lambda x: resize(x, cell.target, method), x)[1](cotangent)[0]
-
-    def both(x, cotangent):
-        y, pullback = jax.vjp(lambda x: resize(x, cell.target, method), x)
-        return y, pullback(cotangent)[0]
-
-    return {"forward": forward, "gradient": gradient, "both": both}
 
 
 def torch_thunks(cell: Cell, method: str, backward: bool) -> list[Thunk]:
@@ -241,13 +184,13 @@ def main() -> None:
     for name, row in half.items():
         for kind in ("forward", "gradient"):
             row[f"{kind}/float32"] = row[f"{kind} ms"] / full[name][f"{kind} ms"]
-    report = render(tables)
+    report = render(tables, sampling.report(options.cell))
     print(report)
     if options.write:
         options.write.write_text(report)
 
 
-def render(tables: dict[str, dict[str, dict[str, float]]]) -> str:
+def render(tables: dict[str, dict[str, dict[str, float]]], sampled: str) -> str:
     """Returns the whole report."""
     half = "\n".join(
         f"| {name} | {row['forward/float32']:.2f} | {row['gradient/float32']:.2f} |"
@@ -256,6 +199,10 @@ def render(tables: dict[str, dict[str, dict[str, float]]]) -> str:
     return f"""# Benchmark results
 
 {machine()}
+
+[README.md](README.md) says what holds the cells that fall short.
+
+## Resizing
 
 Ratios are the rival's time over jresample's, medians of round-by-round ratios: above 1 jresample
 is faster. `gradient/torch` is torch's forward and backward over ours. `floors` is our forward
@@ -269,6 +216,10 @@ bfloat16, our time over our float32 time:
 | cell | forward | gradient |
 |---|---|---|
 {half}
+
+## Sampling at coordinates
+
+{sampled}
 """
 
 

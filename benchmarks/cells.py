@@ -1,6 +1,9 @@
 """The cells that are timed and compiled: a shape, what it becomes, and which axes are resized."""
 
 import dataclasses
+from collections.abc import Callable
+
+import jax
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,3 +49,19 @@ CELLS = (
 
 # Those timed in bfloat16 as well.
 HALF = ("photo 256->512 NHWC", "features 32->64 NHWC", "1024->512 NHWC", "224->112 NCHW")
+
+
+def functions(resize: Callable, cell: Cell, method: str) -> dict[str, Callable]:
+    """Returns forward, gradient, and both together, as functions of image and cotangent."""
+
+    def forward(x, _):
+        return resize(x, cell.target, method)
+
+    def gradient(x, cotangent):
+        return jax.vjp(lambda x: resize(x, cell.target, method), x)[1](cotangent)[0]
+
+    def both(x, cotangent):
+        y, pullback = jax.vjp(lambda x: resize(x, cell.target, method), x)
+        return y, pullback(cotangent)[0]
+
+    return {"forward": forward, "gradient": gradient, "both": both}

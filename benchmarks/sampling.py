@@ -1,18 +1,17 @@
-"""Times grid_sample and map_coordinates against torch, jax and scipy: `python sampling.py`.
+"""Times grid_sample and map_coordinates against torch, jax and scipy, for `make bench`.
 
 Images in torch's layout, a smooth flow of a few pixels, border padding; forward, and forward
-with the gradient to both inputs. Every contestant runs once a round, results waited for; ratios
-are taken round by round and their medians quoted: above 1, jresample is the faster.
+with the gradient to both inputs. Timed as `bench.py` does.
 """
 
-import argparse
 import math
+import statistics
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.ndimage
-from bench import compiled, race, ratio
+from timing import compiled, race, ratio
 
 import jresample
 
@@ -20,6 +19,10 @@ try:
     import torch
 except ImportError:
     torch = None
+
+EXPLAINED = """`grid_sample` against torch's and against jax's `map_coordinates`; the last row is
+`map_coordinates` of a volume at 100,000 points, prefilter included, against scipy. `ms` is the
+least time; ratios are the rival's over ours, medians of rounds: above 1 jresample is faster."""
 
 SHAPES = ((4, 3, 256, 256), (4, 32, 128, 128), (1, 1, 1024, 1024))
 MODES = ("nearest", "bilinear", "bicubic")
@@ -152,29 +155,28 @@ def spline_cell() -> list[str]:
     ]
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cells whose shape or mode contains this")
-    only = parser.parse_args().only
-    head = ["image", "mode", "pass", "ms", "x torch", "x jax", "compile s", "temp MiB"]
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+def report(only: str = "") -> str:
+    """Returns the tables of the cells whose shape or mode contains `only`."""
+    head = ["image", "mode", "pass", "ms", "torch", "jax", "compile s", "temp MiB"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     gains: dict[str, list[float]] = {"torch": [], "jax": []}
     for shape in SHAPES:
         for mode in MODES:
             if only not in f"{'x'.join(map(str, shape))} {mode}":
                 continue
             for row in cell(shape, mode):
-                print("| " + " | ".join(row) + " |", flush=True)
+                lines.append("| " + " | ".join(row) + " |")
+                print(lines[-1], flush=True)
                 for rival, value in zip(gains, row[4:6], strict=True):
                     gains[rival] += [float(value)] if value else []
     if only in "128^3 spline":
-        print("| " + " | ".join(spline_cell()) + " |")
-    for rival, values in gains.items():
-        if values:
-            mean = math.exp(sum(map(math.log, values)) / len(values))
-            print(f"geometric mean, x {rival}: {mean:.2f}, least {min(values):.2f}")
-
-
-if __name__ == "__main__":
-    main()
+        lines.append("| " + " | ".join(spline_cell()) + " |")
+        print(lines[-1], flush=True)
+    means = [
+        f"{math.exp(statistics.mean(map(math.log, values))):.2f} times {rival} "
+        f"(least {min(values):.2f})"
+        for rival, values in gains.items()
+        if values
+    ]
+    lines += ["", "Geometric means: " + " and ".join(means) + "." if means else ""]
+    return "\n".join([EXPLAINED, "", *lines])
