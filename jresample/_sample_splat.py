@@ -51,7 +51,9 @@ def splat(
     count = 2 if rows > 1 and channels <= TWO_IMAGES_CHANNELS else 1
     zero = varying(jnp.zeros((), y.dtype), parts)
     images = (jnp.broadcast_to(zero, (batch, math.prod(sizes) * channels)),) * count
-    chunks = _chunks(batch * points, channels * math.prod(axis.taps for axis in axes))
+    number = math.prod(axis.taps for axis in axes)
+    # a single tap's runs are y itself
+    chunks = _chunks(batch * points, channels * number) if number > 1 else 1
     if chunks == 1:
         images, _ = add(images, parts)
     else:
