@@ -42,7 +42,9 @@ def apply(x: jax.Array, passes: Passes, platform: str = "default") -> jax.Array:
         return outline(x, passes)
     copies = all(plan.copies for _, plan in passes)
     wide = x.dtype if copies else accumulator(x.dtype)
-    return _LOWERINGS[platform](x, ordered(x.shape, passes, platform), wide).astype(x.dtype)
+    return _LOWERINGS[platform](
+        x, ordered(x.shape, passes, platform, wide != x.dtype), wide
+    ).astype(x.dtype)
 
 
 def _fused(x: jax.Array, order: Passes, wide: np.dtype, platform: str = "default") -> jax.Array:
@@ -60,7 +62,7 @@ def _each_apart(x: jax.Array, order: Passes, wide: np.dtype) -> jax.Array:
     """Every pass written out before the next reads it: what XLA:CPU needs to be told."""
     for axis, plan in order[:-1]:
         x = _apart(x, axis, plan, wide)
-    return _apply_pass(x.astype(wide), *order[-1], "cpu")
+    return _apply_pass(x.astype(wide), *order[-1], "cpu", x.dtype != wide)
 
 
 def _by_matrices(x: jax.Array, order: Passes, wide: np.dtype) -> jax.Array:
@@ -139,15 +141,17 @@ def accumulator(dtype: np.dtype) -> np.dtype:
     return dtype if jnp.finfo(dtype).bits >= 32 else np.dtype(np.float32)
 
 
-def ordered(shape: Sequence[int], passes: Passes, platform: str = "default") -> Passes:
+def ordered(
+    shape: Sequence[int], passes: Passes, platform: str = "default", widens: bool = False
+) -> Passes:
     """Returns the passes in the order of least work, as `_cost` counts it."""
     if len(passes) > PERMUTED_PASSES:
         return tuple(sorted(passes, key=lambda p: p[1].size_out / p[1].size_in))
     orders = itertools.permutations(passes)
-    return min(orders, key=lambda order: _cost(shape, order, platform))
+    return min(orders, key=lambda order: _cost(shape, order, platform, widens))
 
 
-def _cost(shape: Sequence[int], order: Passes, platform: str) -> float:
+def _cost(shape: Sequence[int], order: Passes, platform: str, widens: bool) -> float:
     """Returns the work of all passes, counted in taps and elements written.
 
     Along an axis with nothing behind it a tap costs twice as much as one of long runs. Gathering
@@ -164,7 +168,8 @@ def _cost(shape: Sequence[int], order: Passes, platform: str) -> float:
         last = place == len(order)
         tap = 2.0 if run == 1 else 1.0
         if run < SHORT_RUN:
-            slices = _strategies.choose(plan, run, platform) == "polyphase"
+            strategy = _strategies.choose(plan, run, platform, widens and place == 1)
+            slices = strategy == "polyphase"
             tap = (1.05 * tap if last else tap) if slices else (1.5 if last else 4.0)
         cost += math.prod(sizes.values()) * (1 + tap * plan.taps)
     return cost
@@ -181,15 +186,18 @@ def _apart(x: jax.Array, axis: int, plan: AxisPlan, wide: np.dtype) -> jax.Array
     written = outline(x, ((axis, plan),)).astype(wide)
     return lax.cond(
         certain,
-        lambda x: _apply_pass(x.astype(wide), axis, plan, "cpu"),
+        lambda x: _apply_pass(x.astype(wide), axis, plan, "cpu", x.dtype != wide),
         lambda x: jnp.zeros_like(written),
         x,
     )
 
 
-def _apply_pass(x: jax.Array, axis: int, plan: AxisPlan, platform: str = "default") -> jax.Array:
+def _apply_pass(
+    x: jax.Array, axis: int, plan: AxisPlan, platform: str = "default", widens: bool = False
+) -> jax.Array:
     trailing = _static_size(x.shape[axis + 1 :])
-    y = _strategies.STRATEGIES[_strategies.choose(plan, trailing, platform)](x, axis, plan)
+    strategy = _strategies.choose(plan, trailing, platform, widens)
+    y = _strategies.STRATEGIES[strategy](x, axis, plan)
     reads = plan.reads
     if reads.all():
         return y
