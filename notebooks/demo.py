@@ -1,4 +1,7 @@
-"""Every mode on a photograph, its gradient, and an image recovered by descending through `resize`.
+"""Every mode on a photograph and its gradient, and two problems solved by descending through them.
+
+An image is recovered from a small one through `resize`, and a photograph that was turned and moved
+is registered onto the original through `grid_sample`.
 
 Run it with `make demo`, or with `python notebooks/demo.py [--out FOLDER]` where jresample and
 matplotlib are installed. `--readme` also rewrites the pictures that README.md shows.
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -46,11 +50,16 @@ SMOOTHNESS = 2e-4  # weight of the total variation against the squared error
 EDGE = 2e-2  # differences below this count as noise, those above as edges; intensities are 0 to 1
 STEPS = 100  # the PSNR is flat from here on
 
+SIDE = 256  # of the square that is registered, in pixels
+ANGLE, SHIFT = 12.0, (0.10, -0.06)  # degrees, and half sides to the right and down
+LEVELS = (8, 4, 2, 1)  # the square is registered this many times smaller, one after another
+TURNS = 60  # steps on each level
+
 IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> int:
-    """Runs every section and returns the exit status: 0 when the recovery beats bicubic."""
+    """Runs every section and returns the exit status: 0 when both problems are solved."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder to write to")
     parser.add_argument("--readme", action="store_true", help="rewrite the pictures of README.md")
@@ -64,7 +73,8 @@ def main() -> int:
 
     files = [contact_sheet(photo, options.out / "modes.png")]
     recovered, files_of_recovery = recover(photo, options.out)
-    files += files_of_recovery
+    registered, file = register(photo, options.out / "registered.png")
+    files += [*files_of_recovery, file]
     if options.readme:
         files += readme_pictures(photo)
 
@@ -73,7 +83,9 @@ def main() -> int:
         print(f"  {file}")
     if not recovered:
         print("the recovered image does not beat bicubic enlargement", file=sys.stderr)
-    return 0 if recovered else 1
+    if not registered:
+        print("the photograph was not registered onto the original", file=sys.stderr)
+    return 0 if recovered and registered else 1
 
 
 def load_photo() -> jax.Array:
@@ -234,6 +246,93 @@ def draw_recovery(
         left = GAP + count * (side + GAP)
         text_at(figure, left + side // 2, 10, title, size=16, ha="center")
         draw_tile(figure, left, 40, to_pixels(tile), side)
+    return save(figure, file)
+
+
+# --- a photograph registered onto another ---------------------------------------------------------
+
+
+def register(photo: jax.Array, file: Path) -> tuple[bool, Path]:
+    """Turns and moves the photograph, then finds out by how much; returns whether it did, a file.
+
+    What is minimised is the mean squared difference in the middle, where both have pixels. Small
+    images come first: in them a large motion is a small one.
+    """
+    square = jnp.moveaxis(photo[: photo.shape[1]], -1, 0)
+    image = jresample.interpolate(square[None], (SIDE, SIDE), mode="bicubic", antialias=True)
+    truth = jnp.array([jnp.deg2rad(ANGLE), *SHIFT])
+    moved = warp(image, motion(truth))
+
+    guess = jnp.zeros(3)
+    for level in LEVELS:
+        size = SIDE // level
+        shrink = partial(jresample.interpolate, size=(size, size), mode="bicubic", antialias=True)
+        guess = descend_to(shrink(image), shrink(moved), guess, 0.05 / 2 ** LEVELS.index(level))
+        error = abs(float(jnp.rad2deg(guess[0])) - ANGLE)
+        progress("registering", LEVELS.index(level) + 1, len(LEVELS), f"{error:.3f} degrees off")
+
+    for name, (angle, *shift) in (("turned and moved by", truth), ("registered at", guess)):
+        right, down = (float(s) * SIDE / 2 for s in shift)
+        degrees = float(jnp.rad2deg(angle))
+        print(f"{name + ':':<21}{degrees:7.3f} degrees, {right:7.3f} and {down:7.3f} pixels")
+    off = jnp.abs(guess - truth)
+    found = bool(jnp.rad2deg(off[0]) < 0.05) and bool((off[1:] * SIDE / 2 < 0.1).all())
+    return found, draw_registration(file, image, moved, warp(moved, undone(guess)))
+
+
+def motion(parameters: jax.Array) -> jax.Array:
+    """Returns the affine matrix `[2, 3]` of an angle in radians and a shift in half sides."""
+    angle, right, down = parameters
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    return jnp.array([[cosine, -sine, right], [sine, cosine, down]])
+
+
+def undone(parameters: jax.Array) -> jax.Array:
+    """Returns the affine matrix that takes back `motion`."""
+    matrix = motion(parameters)
+    turn = matrix[:, :2].T
+    return jnp.concatenate([turn, -turn @ matrix[:, 2:]], axis=1)
+
+
+def warp(image: jax.Array, matrix: jax.Array) -> jax.Array:
+    """Returns an image `[1, channels, height, width]` read at places moved by a matrix."""
+    return jresample.grid_sample(image, jresample.affine_grid(matrix[None], image.shape))
+
+
+def descend_to(image: jax.Array, moved: jax.Array, guess: jax.Array, rate: float) -> jax.Array:
+    """Returns the motion that takes `moved` back onto `image`, by Adam's gradient descent."""
+    middle = np.s_[..., image.shape[-1] // 4 : -(image.shape[-1] // 4)]
+
+    def loss(parameters: jax.Array) -> jax.Array:
+        difference = warp(moved, undone(parameters)) - image
+        return jnp.mean(jnp.swapaxes(difference[middle], -1, -2)[middle] ** 2)
+
+    def step(state: tuple[jax.Array, ...], count: jax.Array) -> tuple[tuple[jax.Array, ...], None]:
+        guess, mean, square = state
+        gradient = jax.grad(loss)(guess)
+        mean, square = 0.8 * mean + 0.2 * gradient, 0.9 * square + 0.1 * gradient**2
+        size = jnp.sqrt(square / (1 - 0.9**count)) + 1e-12
+        slower = rate * 0.5 * (1 + jnp.cos(jnp.pi * count / TURNS))
+        return (guess - slower * mean / (1 - 0.8**count) / size, mean, square), None
+
+    start = (guess, jnp.zeros(3), jnp.zeros(3))
+    return jax.jit(lambda: jax.lax.scan(step, start, 1.0 + jnp.arange(TURNS))[0][0])()
+
+
+def draw_registration(file: Path, image: jax.Array, moved: jax.Array, back: jax.Array) -> Path:
+    """Draws the photograph, moved, registered, and what is left between, and returns the file."""
+    left_over = jnp.linalg.norm(back[0] - image[0], axis=0)
+    tiles = {
+        "the photograph": to_pixels(jnp.moveaxis(image[0], 0, -1)),
+        "turned and moved": to_pixels(jnp.moveaxis(moved[0], 0, -1)),
+        "registered": to_pixels(jnp.moveaxis(back[0], 0, -1)),
+        "what is left between": np.asarray(left_over),
+    }
+    figure = new_figure(len(tiles) * (SIDE + GAP) + GAP, SIDE + 40 + GAP)
+    for count, (title, tile) in enumerate(tiles.items()):
+        left = GAP + count * (SIDE + GAP)
+        text_at(figure, left + SIDE // 2, 10, title, size=14, ha="center")
+        draw_tile(figure, left, 40, tile, SIDE)
     return save(figure, file)
 
 
