@@ -11,6 +11,7 @@
 #   make test-ecosystem  resampling inside flax, equinox and optax, sharded and exported
 #   make notebooks    run every notebook, each to its closing assertions
 #   make bench        time against jax.image.resize and torch, and write benchmarks/RESULTS.md
+#   make bench-aot    compile for TPU and GPU, neither needed, and write benchmarks/AOT.md: an hour
 #   make test-oldest  the quick tests on the oldest JAX and numpy that pyproject.toml allows
 #   make test-newest  the quick tests on the newest JAX, under the newest Python found here
 #   make wheel-check  build the wheel, install it in an empty environment, use it from elsewhere
@@ -31,7 +32,7 @@ QUICK := -m "not slow" $(addprefix tests/test_,$(addsuffix .py,transforms deriva
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: bench demo test check lint format types test-peers test-ecosystem notebooks \
+.PHONY: bench bench-aot demo test check lint format types test-peers test-ecosystem notebooks \
     test-oldest test-newest wheel-check clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -71,6 +72,9 @@ notebooks: $(VENV)/.notebooks
 
 bench: $(VENV)/.peers
 	$(BIN)/python benchmarks/bench.py --write benchmarks/RESULTS.md $(ARGS)
+
+bench-aot: .venv-aot/.aot
+	.venv-aot/bin/python benchmarks/aot.py --write benchmarks/AOT.md $(ARGS)
 
 test-oldest: .venv-oldest/.test
 	.venv-oldest/bin/python -c "import jax, numpy; print('jax', jax.__version__, 'numpy', numpy.__version__)"
@@ -117,7 +121,7 @@ endef
 export WHEEL_CHECK
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-aot build dist .pytest_cache .ruff_cache .hypothesis
 
 # --- environments ---------------------------------------------------------------------------------
 
@@ -163,4 +167,10 @@ OLDEST = $(shell sed -nE 's/^ +"(jax|jaxlib|numpy)>=([0-9.]+)",$$/\1==\2/p' pypr
 .venv-newest/.test: pyproject.toml
 	$(NEWEST_PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+.venv-aot/.aot: pyproject.toml
+	$(PYTHON) $(MAKE_VENV)
+	$(PYTHON) -m venv --clear .venv-aot
+	.venv-aot/bin/python -m pip install --quiet --editable ".[aot]"
 	touch $@

@@ -154,6 +154,7 @@ def test_matrices_are_not_baked_in():
         text = run.lower(x, ((0, plan_of(*sizes)),), "tpu").as_text()
         assert len(text) < 300_000
         assert text.count("stablehlo.compare") < 40
+        assert text.count("stablehlo.while") == 1, "that for images that are not finite"
 
 
 # what the program for TPU computes, run here ------------------------------------------------------
@@ -218,8 +219,9 @@ def test_other_dtypes(dtype):
     want = applied(x.astype(complex), matrices)
     got = np.asarray(run(x, passes, "tpu"))
     assert got.dtype == dtype
-    tolerance = 2 * float(jnp.finfo(dtype).eps) * np.abs(want).max()
-    np.testing.assert_allclose(got.astype(complex), want, rtol=0, atol=tolerance)
+    # rounded once: half a unit in the last place
+    rounding = 0.51 * float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(got.astype(complex), want, rtol=rounding, atol=2e-6)
     x[2, 3] = np.nan
     hit = np.multiply.outer(matrices[0][:, 2] != 0, matrices[1][:, 3] != 0)
     np.testing.assert_array_equal(np.isnan(np.asarray(run(x, passes, "tpu"))), hit)
