@@ -109,7 +109,7 @@ def by_products(passes: Passes) -> Passes:
         sizes = {axis: float(plan.size_in) for axis, plan in order}
         total = 0.0
         for axis, plan in order:
-            total += np.prod(list(sizes.values())) * plan.size_out
+            total += math.prod(sizes.values()) * plan.size_out
             sizes[axis] = plan.size_out
         return total * (0.9 if order == orders[0] else 1.0)
 

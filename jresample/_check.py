@@ -4,9 +4,10 @@ Every message names the argument in backticks, says what came and what was expec
 the way out. Checks run while tracing, before any array is touched, the same in eager and jit.
 """
 
+import contextlib
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -14,12 +15,15 @@ import numpy as np
 from ._boundary import INDEX_MAPS
 
 TRACED_WAY_OUT = (
-    "sizes and scales must be static: pass a Python number (`static_argnums` under jit), "
-    "or use `scale_and_translate`, which takes traced scales"
+    "expected a number known before tracing: make it static (`static_argnums` under jit), or, for "
+    "a traced scale, use `scale_and_translate`"
 )
 
 
 Checked = TypeVar("Checked")
+
+# A picture has no more channels than the first, and often more rows and columns than the second.
+FEW, MANY = 4, 64
 
 # Beyond it, positions would no longer be exact in int64, and no table would fit in memory.
 MAX_SIZE = 2**31
@@ -40,6 +44,52 @@ def describe(value: object) -> str:
     text = repr(value)
     text = text if len(text) <= 80 else text[:77] + "..."
     return f"{text} ({type(value).__name__})"
+
+
+def a_type(value: object) -> str:
+    """Returns the name of a value's type with its article: "a list", "an Image"."""
+    name = type(value).__name__
+    # one says "an n-d-array"
+    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
+
+
+def counted(count: int, one: str, more: str) -> str:
+    """Returns a number of things: "1 entry", "2 entries"."""
+    return f"{count} {one if count == 1 else more}"
+
+
+@contextlib.contextmanager
+def layout(
+    name: str,
+    shape: Sequence[object],
+    space: Collection[int],
+    channels: Collection[int],
+    way_out: str,
+) -> Iterator[None]:
+    """Runs checks whose refusals also say what to do where the channels lie on another axis.
+
+    They seem to where an axis of a few samples is read as space and one of many as channels.
+
+    Args:
+        name: The argument.
+        shape: Its shape.
+        space: The axes that are read as space.
+        channels: Those that are not, or all of them where no axis is for channels.
+        way_out: What to do.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        sizes = [n if isinstance(n, int) else 0 for n in shape]
+        few = [axis for axis in space if 0 < sizes[axis] <= FEW]
+        # an error of jax's own is of a derived type
+        ours = type(error) in (TypeError, ValueError)
+        if ours and few and any(sizes[axis] > MANY for axis in channels):
+            error.args = (
+                f"{error}\n`{name}`: axis {few[-1]} of shape {tuple(shape)} is read as space; "
+                f"if it holds the channels, {way_out}",
+            )
+        raise
 
 
 def size(name: str, value: object, what: str) -> int:
@@ -150,7 +200,8 @@ def entries(
     result = [check(item) for item in items(value)]
     if len(result) != count:
         raise ValueError(
-            f"`{name}` has {len(result)} entries; expected one value, or {count}: one {each}"
+            f"`{name}` has {counted(len(result), 'entry', 'entries')}; expected one value, or "
+            f"{count}: one {each}"
         )
     return result
 
@@ -169,8 +220,8 @@ def axes(name: str, value: object, ndim: int) -> tuple[int, ...]:
             raise TypeError(f"`{name}` has {describe(item)}; expected integers")
         if not -ndim <= item < ndim:
             raise ValueError(
-                f"`{name}` has {item}; expected axes of the array's {ndim} dimensions, "
-                f"{-ndim} to {ndim - 1}"
+                f"`{name}` has {item}; expected axes of an array that has "
+                f"{counted(ndim, 'dimension', 'dimensions')}: {-ndim} to {ndim - 1}"
             )
         if int(item) % ndim in result:
             raise ValueError(f"`{name}` names axis {int(item) % ndim} twice: {describe(value)}")

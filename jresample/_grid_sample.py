@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from . import _check, _sample_spec, kernels
 from ._resize import as_image
 from ._sample import Axis, along_last, as_coordinates, nearest_axis, sample_axes, tap_axis
 from ._sample_taps import clamp
+from .kernels import Kernel
 
 # What a mode reads with (None: the nearest sample), and for how many spatial axes.
 MODES = {
@@ -78,16 +81,11 @@ def grid_sample(
     image = as_image("input", input)
     points = as_coordinates("grid", grid)
     corners = align_corners is not None and _check.flag("align_corners", align_corners)
-    kernel, ranks = MODES[_sample_spec.choice("mode", mode, tuple(MODES))]
-    rule = PADDINGS[_sample_spec.choice("padding_mode", padding_mode, tuple(PADDINGS))][corners]
-    _shapes(image, points)
+    with _layout("input", image.shape):
+        kernel, rule = _names(mode, padding_mode, corners, image.ndim - 2)
+        _shapes(image, points)
+        _sample_spec.not_empty("input", image.shape[2:], 2, points.size)
     sizes, out = image.shape[2:], points.shape[1:-1]
-    if len(sizes) not in ranks:
-        other = "'tricubic' for volumes" if mode == "bicubic" else "'bicubic' for images"
-        raise ValueError(
-            f"`mode` is {mode!r} and `input` has {len(sizes)} spatial axes; expected {other}"
-        )
-    _sample_spec.not_empty("input", sizes, 2, points.size)
     axes: list[Axis] = []
     for i, size in enumerate(sizes):
         # the last axis of the grid counts the image's axes from the innermost one
@@ -99,6 +97,30 @@ def grid_sample(
             axes.append(tap_axis(size, c, kernel, rule))
     y = sample_axes(image, axes, channels_first=True)
     return y.reshape(*image.shape[:2], *out)
+
+
+def _layout(name: str, shape: Sequence[object]) -> AbstractContextManager[None]:
+    return _check.layout(
+        name,
+        shape,
+        range(2, len(shape)),
+        range(1, min(2, len(shape))),
+        "move them to axis 1, as with jnp.moveaxis(input, -1, 1): there is no `channel_axis` here",
+    )
+
+
+def _names(
+    mode: object, padding_mode: object, corners: bool, axes: int
+) -> tuple[Kernel | None, str]:
+    """Returns the kernel, None for nearest, and the boundary rule."""
+    kernel, ranks = MODES[_sample_spec.choice("mode", mode, tuple(MODES))]
+    rules = PADDINGS[_sample_spec.choice("padding_mode", padding_mode, tuple(PADDINGS))]
+    if axes in (2, 3) and axes not in ranks:
+        other = "'tricubic' for volumes" if mode == "bicubic" else "'bicubic' for images"
+        raise ValueError(
+            f"`mode` is {mode!r} and `input` has {axes} spatial axes; expected {other}"
+        )
+    return kernel, rules[corners]
 
 
 def _shapes(image: jax.Array, points: jax.Array) -> None:
@@ -140,7 +162,8 @@ def affine_grid(
 
     Args:
         theta: Matrices `[N, 2, 3]` or `[N, 3, 4]`; half precisions are computed with in float32.
-        size: The output's shape, `(N, C, H, W)` or `(N, C, D, H, W)`; static. C is not used.
+        size: The output's shape, `(N, C, H, W)` or `(N, C, D, H, W)`. Static, but N may be a
+            symbolic size of `jax.export`. C is not used.
         align_corners: Whether -1 and 1 are the centres of the border pixels, not their outer
             edges; None is False. The same here as in `grid_sample`.
 
@@ -162,24 +185,37 @@ def affine_grid(
     corners = align_corners is not None and _check.flag("align_corners", align_corners)
     if not _check.is_sequence(size):
         raise TypeError(f"`size` is {_check.describe(size)}; expected (N, C, H, W)")
-    wanted = [_check.size("size", entry, f"entry {i}") for i, entry in enumerate(size)]
-    n = len(wanted) - 2
-    if n not in (2, 3):
-        raise ValueError(
-            f"`size` has {len(wanted)} entries; expected 4, (N, C, H, W), or 5, (N, C, D, H, W)"
-        )
-    if matrix.shape != (wanted[0], n, n + 1):
-        raise ValueError(
-            f"`theta` has shape {matrix.shape}; expected {(wanted[0], n, n + 1)} for `size` "
-            f"{tuple(wanted)}: one matrix for each image, [N, 2, 3] or [N, 3, 4]"
-        )
+    wanted = _check.items(size)
+    with _layout("size", wanted):
+        pixels = _pixel_counts(wanted, matrix.shape)
+    n = len(pixels)
     points = along_last(matrix, n).reshape(-1, *(1,) * n, n)
-    for i, pixels in enumerate(wanted[2:]):
-        along = jnp.asarray(_normalised(pixels, corners), matrix.dtype)
+    for i, count in enumerate(pixels):
+        along = jnp.asarray(_normalised(count, corners), matrix.dtype)
         along = along.reshape(1, *(1,) * i, -1, *(1,) * (n - i))
         # the columns of theta count the axes from the innermost one
         points = points + along * along_last(matrix, n - 1 - i).reshape(-1, *(1,) * n, n)
     return points
+
+
+def _pixel_counts(size: Sequence[object], theta: tuple[int, ...]) -> list[int]:
+    """Returns the sizes of the spatial axes, after checks of all sizes and of `theta`'s shape."""
+    wanted: list[Any] = [
+        n if i < 2 and _check.is_symbolic(n) else _check.size("size", n, f"entry {i}")
+        for i, n in enumerate(size)
+    ]
+    n = len(wanted) - 2
+    if n not in (2, 3):
+        raise ValueError(
+            f"`size` has {_check.counted(len(size), 'entry', 'entries')}; expected 4, "
+            "(N, C, H, W), or 5, (N, C, D, H, W)"
+        )
+    if theta != (wanted[0], n, n + 1):
+        raise ValueError(
+            f"`theta` has shape {theta}; expected {(wanted[0], n, n + 1)} for `size` "
+            f"{tuple(wanted)}: one matrix for each image, [N, 2, 3] or [N, 3, 4]"
+        )
+    return wanted[2:]
 
 
 def _normalised(size: int, corners: bool) -> np.ndarray:

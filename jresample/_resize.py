@@ -1,6 +1,7 @@
 """resize and resize_matrix: an image onto a regular grid of another size."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import jax
 import jax.numpy as jnp
@@ -39,13 +40,15 @@ def resize(
 
     Args:
         image: `[...]`, any number of axes; real, complex, integer or bool.
-        shape: The whole output shape; with `axes`, the sizes of those axes. Static.
+        shape: The whole output shape; with `axes`, the sizes of those axes. Static: under `jit`,
+            fix it with `functools.partial` or `static_argnames`.
         method: `"nearest"` (same as `"nearest-exact"`), `"nearest-floor"` (sample
             `floor(o n/m)`), `"linear"`, `"cubic"` (Keys, a = -1/2), `"cubic-pytorch"`
             (a = -3/4, edge repeated; with antialias a = -1/2), `"mitchell"`, `"lanczos2"` to
             `"lanczos5"`, `"area"` (exact overlap of cells), `"box"` and `"hamming"` (Pillow's),
             `"gaussian"`, `"bspline2"` to `"bspline5"` (without prefilter: they smooth), the
-            aliases and the enum of `jax.image.ResizeMethod`, or a `kernels.Kernel`.
+            aliases and the enum of `jax.image.ResizeMethod`, or a `kernels.Kernel`. Formulas and
+            sources are in `kernels`.
         antialias: Whether to widen the kernel by the step between outputs where that is above
             1 input sample. The nearest methods and `"area"` ignore it.
         precision: Accepted for `jax.image.resize`'s sake: sums are always kept in float32 or
@@ -83,10 +86,36 @@ def resize(
     """
     image = as_image("image", image)
     _check_precision(precision)
-    specs, copies = resize_specs(
-        image.shape, shape, method, antialias, axes, align_corners, boundary
-    )
+    with resize_layout(image.shape, shape, axes):
+        specs, copies = resize_specs(
+            image.shape, shape, method, antialias, axes, align_corners, boundary
+        )
     return apply_specs(image, specs, copies)
+
+
+def resize_layout(
+    shape_in: Sequence[int], shape: object, axes: object, name: str = "axes"
+) -> AbstractContextManager[None]:
+    """Returns the block for checks of a call that resizes `axes`, as far as it tells them."""
+    ndim = len(shape_in)
+    space = list(range(ndim))
+    if axes is not None:
+        given = _check.items(axes) if _check.is_sequence(axes) else [axes]
+        space = [int(axis) % ndim for axis in given if isinstance(axis, int | np.integer) and ndim]
+    elif _check.is_sequence(shape) and len(wanted := _check.items(shape)) == ndim:
+        # an axis that keeps its size is not meant
+        kept = [
+            isinstance(n, int | np.integer) and n == m
+            for n, m in zip(wanted, shape_in, strict=True)
+        ]
+        space = [axis for axis in space if not kept[axis]]
+    return _check.layout(
+        "image",
+        shape_in,
+        space,
+        range(1 if ndim > 3 else 0, ndim),
+        f"name only height and width in `{name}` (`interpolate` takes a `channel_axis`)",
+    )
 
 
 def resize_matrix(
@@ -148,7 +177,7 @@ def as_image(name: str, image: ArrayLike) -> jax.Array:
     masked = isinstance(image, np.ma.MaskedArray)
     if masked or not isinstance(image, jax.Array | np.ndarray | np.generic):
         raise TypeError(
-            f"`{name}` is a {type(image).__name__}; expected a jax or numpy array: "
+            f"`{name}` is {_check.a_type(image)}; expected a jax or numpy array: "
             "wrap it in jnp.asarray(...)"
         )
     dtype = image.dtype

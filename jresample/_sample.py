@@ -11,12 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from . import _sample_spec, kernels
+from . import _check, _sample_spec, kernels
 from ._apply import accumulator
 from ._resize import Boundary, Method, as_image
 from ._sample_linear import SampleOp, apply_taps
 from ._sample_taps import TapAxis, canonical, missing
 from .kernels import Kernel
+
+# What to do with channels that `sample` would read as space.
+LAST = "move them last, as with jnp.moveaxis(image, 0, -1): there is no `channel_axis` here"
 
 
 class Axis(NamedTuple):
@@ -98,10 +101,11 @@ def sample(
     axes = coordinates.shape[-1]
     sizes, channels = image.shape[:axes], image.shape[axes:]
     out = coordinates.shape[:-1]
-    methods = _sample_spec.sample_methods(method, axes)
-    rules = _sample_spec.boundaries("boundary", boundary, axes)
-    _sample_spec.not_empty("image", sizes, 0, math.prod(out))
-    fill = as_fill("fill_value", fill_value, image.dtype)
+    with _check.layout("image", image.shape, range(axes), range(axes, image.ndim), LAST):
+        methods = _sample_spec.sample_methods(method, axes)
+        rules = _sample_spec.boundaries("boundary", boundary, axes)
+        _sample_spec.not_empty("image", sizes, 0, math.prod(out))
+        fill = as_fill("fill_value", fill_value, image.dtype)
     flat = image.reshape(1, *sizes, math.prod(channels))
     entries = []
     for i, ((kernel, _), rule) in enumerate(zip(methods, rules, strict=True)):

@@ -49,6 +49,10 @@ MODES = {
 }
 
 
+# What to do with channels, which `map_coordinates` would read as space.
+CHANNELS = "jax.vmap over it, or use `sample`: there is no `channel_axis` here"
+
+
 def map_coordinates(
     input: ArrayLike,
     coordinates: ArrayLike | Sequence[ArrayLike],
@@ -98,12 +102,14 @@ def map_coordinates(
         [6.3636, 0.093]
     """
     image = as_image("input", input)
-    degree = _sample_spec.order("order", order, 0)
-    rule = MODES[_sample_spec.choice("mode", mode, tuple(MODES))]
-    filtered = _check.flag("prefilter", prefilter) and degree > 1
-    given = _coordinates(coordinates, image.ndim)
-    _sample_spec.not_empty("input", image.shape, 0, given[0].size)
-    fill = as_fill("cval", cval, image.dtype)
+    every = range(image.ndim)
+    with _check.layout("input", image.shape, every, every, CHANNELS):
+        degree = _sample_spec.order("order", order, 0)
+        rule = MODES[_sample_spec.choice("mode", mode, tuple(MODES))]
+        filtered = _check.flag("prefilter", prefilter) and degree > 1
+        given = _coordinates(coordinates, image.ndim)
+        _sample_spec.not_empty("input", image.shape, 0, given[0].size)
+        fill = as_fill("cval", cval, image.dtype)
     dtype, x = image.dtype, image
     if degree > 0:
         x = _computed(image, given[0].dtype)
@@ -119,8 +125,8 @@ def _coordinates(value: ArrayLike | Sequence[ArrayLike], axes: int) -> list[jax.
         value = as_image("coordinates", value)
     if len(value) != axes or axes == 0:
         raise ValueError(
-            f"`coordinates` has {len(value)} entries; expected {axes}: an array for each axis of "
-            "`input`, or one array with the axes first"
+            f"`coordinates` has {_check.counted(len(value), 'entry', 'entries')}; expected {axes}: "
+            "an array for each axis of `input`, or one array with the axes first"
         )
     arrays = [as_coordinates("coordinates", c) for c in value]
     if jnp.float64 in [c.dtype for c in arrays]:

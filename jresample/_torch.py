@@ -1,6 +1,7 @@
 """interpolate: `torch.nn.functional.interpolate`'s arguments onto the same resampling."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 
 import jax
@@ -103,7 +104,7 @@ def interpolate(
         (2, 64, 64, 3)
     """
     image = as_image("input", input)
-    try:
+    with _layout(image.shape, channel_axis):
         specs, copies = _specs(
             image.shape,
             size,
@@ -114,11 +115,6 @@ def interpolate(
             antialias,
             channel_axis,
         )
-    except (TypeError, ValueError) as error:
-        hint = _layout_hint(image.shape, channel_axis)
-        if not hint or type(error) not in (TypeError, ValueError):
-            raise
-        raise type(error)(f"{error}\n{hint}") from None
     return apply_specs(image, specs, copies)
 
 
@@ -161,17 +157,18 @@ def _specs(
     return tuple(specs), chosen.rule in ONE_SAMPLE
 
 
-def _layout_hint(shape: tuple[int, ...], channel_axis: object) -> str:
-    """Returns a second line for an error where the channels seem to come last, else nothing."""
-    ends = shape[1:2] + shape[-1:]
-    if channel_axis != 1 or len(shape) < 3 or any(_check.is_symbolic(n) for n in ends):
-        return ""
-    if shape[1] <= 64 or shape[-1] > 4:
-        return ""
-    batch = " (and give it a batch axis: `input[None]`)" if len(shape) == 3 else ""
-    return (
-        f"`input` has shape {shape}, read as [batch, channels, *spatial]: if its channels come "
-        f"last, pass `channel_axis=-1`{batch}"
+def _layout(shape: tuple[int, ...], channel_axis: object) -> AbstractContextManager[None]:
+    """Returns the block for checks of a batch: channels first, or last where they say so."""
+    last = len(shape) - 1
+    ends = isinstance(channel_axis, int) and channel_axis in (-1, last)
+    channel = last if ends else 1
+    batch = ", and add a batch axis, `input[None]`" if last == 2 else ""
+    return _check.layout(
+        "input",
+        shape,
+        [axis for axis in range(1, last + 1) if axis != channel],
+        [channel] if last > 0 else [],
+        f"pass `channel_axis={-1 if channel == 1 else 1}`{batch}",
     )
 
 
@@ -180,8 +177,9 @@ def _spatial_axes(shape: tuple[int, ...], channel_axis: object) -> tuple[int, ..
     ndim = len(shape)
     if not 3 <= ndim <= 5:
         raise ValueError(
-            f"`input` has {ndim} axes, shape {shape}; expected a batch and a channel axis and 1 to "
-            "3 spatial ones: add the missing axes, or use `resize` with `axes`"
+            f"`input` has {_check.counted(ndim, 'axis', 'axes')}, shape {shape}; expected a batch "
+            "and a channel axis and 1 to 3 spatial ones: add the missing axes, or use `resize` "
+            "with `axes`"
         )
     if _check.is_sequence(channel_axis):
         raise TypeError(

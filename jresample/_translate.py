@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 
 from . import _check, _sample_spec, _spec
 from ._apply import accumulator
-from ._resize import Boundary, Method, as_image
+from ._resize import Boundary, Method, as_image, resize_layout
 from ._sample import Axis, as_coordinates, half_up, nearest_axis, operands, sample_axes
 from ._sample_taps import TapAxis, canonical, missing
 from .kernels import Kernel
@@ -123,18 +123,19 @@ def scale_and_translate(
         Array([-1., -2., -4., -0.], dtype=float32)
     """
     image = as_image("image", image)
-    axes = _check.axes("spatial_dims", spatial_dims, image.ndim)
-    sizes = _sizes(shape, image.shape, axes)
-    widen = _check.flag("antialias", antialias)
-    scales = _numbers("scale", scale, len(axes))
-    bounds = _bounds(scale, min_scale, len(axes))
-    moves = _numbers("translation", translation, len(axes))
+    with resize_layout(image.shape, shape, spatial_dims, "spatial_dims"):
+        axes = _check.axes("spatial_dims", spatial_dims, image.ndim)
+        sizes = _sizes(shape, image.shape, axes)
+        widen = _check.flag("antialias", antialias)
+        scales = _numbers("scale", scale, len(axes))
+        bounds = _bounds(scale, min_scale, len(axes))
+        moves = _numbers("translation", translation, len(axes))
+        rule, default = _spec.method(method).resolve(widen)
+        if rule == _spec.FLOOR:
+            raise ValueError("`method` is 'nearest-floor'; expected 'nearest' or a kernel's name")
+        own = _check.boundary("boundary", boundary)
     if scales.dtype != moves.dtype:
         scales, moves = scales.astype(jnp.float64), moves.astype(jnp.float64)
-    rule, default = _spec.method(method).resolve(widen)
-    if rule == _spec.FLOOR:
-        raise ValueError("`method` is 'nearest-floor'; expected 'nearest' or a kernel's name")
-    own = _check.boundary("boundary", boundary)
     if not jnp.issubdtype(image.dtype, jnp.inexact):
         image = image.astype(jnp.float32)
     dtype = image.dtype
@@ -149,6 +150,8 @@ def scale_and_translate(
 
 
 def _sizes(shape: Sequence[int], shape_in: Sequence[int], axes: tuple[int, ...]) -> list[int]:
+    if _check.is_traced(shape):
+        raise TypeError(f"`shape` is traced; {_check.TRACED_WAY_OUT}")
     if not _check.is_sequence(shape) or len(shape) != len(shape_in):
         raise ValueError(
             f"`shape` is {_check.describe(shape)}; expected {len(shape_in)} sizes, the whole "
@@ -156,12 +159,14 @@ def _sizes(shape: Sequence[int], shape_in: Sequence[int], axes: tuple[int, ...])
         )
     sizes = []
     for axis, (target, size) in enumerate(zip(shape, shape_in, strict=True)):
+        if axis in axes or not _check.is_symbolic(size):
+            target = _check.size("shape", target, f"entry {axis}")
         if axis not in axes and target != size:
             raise ValueError(
                 f"`shape` has {target} for axis {axis} of size {size}, which is not among "
                 f"`spatial_dims` {axes}; expected {size}, or the axis in `spatial_dims`"
             )
-        sizes.append(_check.size("shape", target, f"entry {axis}") if axis in axes else size)
+        sizes.append(target)
     return sizes
 
 

@@ -54,6 +54,7 @@ SIDE = 256  # of the square that is registered, in pixels
 ANGLE, SHIFT = 12.0, (0.10, -0.06)  # degrees, and half sides to the right and down
 LEVELS = (8, 4, 2, 1)  # the square is registered this many times smaller, one after another
 TURNS = 60  # steps on each level
+WITHIN = 0.05, 0.1  # degrees and pixels: what counts as registered
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -275,8 +276,11 @@ def register(photo: jax.Array, file: Path) -> tuple[bool, Path]:
         right, down = (float(s) * SIDE / 2 for s in shift)
         degrees = float(jnp.rad2deg(angle))
         print(f"{name + ':':<21}{degrees:7.3f} degrees, {right:7.3f} and {down:7.3f} pixels")
+    degrees, pixels = WITHIN
     off = jnp.abs(guess - truth)
-    found = bool(jnp.rad2deg(off[0]) < 0.05) and bool((off[1:] * SIDE / 2 < 0.1).all())
+    found = bool(jnp.rad2deg(off[0]) < degrees) and bool((off[1:] * SIDE / 2 < pixels).all())
+    verdict = "agree" if found else "do not agree"
+    print(f"they {verdict} within {degrees} degrees and {pixels} pixels")
     return found, draw_registration(file, image, moved, warp(moved, undone(guess)))
 
 

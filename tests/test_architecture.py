@@ -95,8 +95,8 @@ def test_only_the_three_runtime_packages():
             assert root in {"", "jax", "numpy", "__future__"} or root in STANDARD, (module, name)
 
 
-STANDARD = {"collections", "dataclasses", "enum", "fractions", "functools", "itertools", "math",
-            "operator", "typing"}  # fmt: skip
+STANDARD = {"collections", "contextlib", "dataclasses", "enum", "fractions", "functools",
+            "itertools", "math", "operator", "typing"}  # fmt: skip
 
 
 def code_lines(tree: ast.Module) -> int:

@@ -29,8 +29,8 @@ TILT = np.array([[0.9, -0.2, 0.1], [0.1, 1.1, -0.05]], np.float32)
 
 def warp(x, theta=TILT):
     """`[batch, 8, 8, channels]` warped by one affine map, to 12 x 10."""
-    grid = jresample.affine_grid(theta[None], (1, x.shape[-1], 12, 10))
-    grid = jnp.broadcast_to(grid, (x.shape[0], *grid.shape[1:]))
+    theta = jnp.broadcast_to(theta, (x.shape[0], 2, 3))
+    grid = jresample.affine_grid(theta, (x.shape[0], x.shape[-1], 12, 10))
     out = jresample.grid_sample(jnp.moveaxis(x, -1, 1), grid, "bicubic", "border")
     return jnp.moveaxis(out, 1, -1)
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 from sampling_helpers import check_derivatives
 
 from jresample import affine_grid, grid_sample
@@ -193,6 +194,61 @@ def test_errors(arguments, error, words):
     assert message.startswith(words)
     assert "expected" in message
     assert len(message.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("sizes", [(4, 5), (3, 4, 5)], ids=["images", "volumes"])
+def test_symbolic_batch(sizes):
+    """One exported warp, and its gradient, for every batch."""
+    n = len(sizes)
+
+    def warp(theta, image):
+        return grid_sample(image, affine_grid(theta, image.shape))
+
+    def gradient(theta, image):
+        return jax.grad(lambda *given: jnp.sum(warp(*given) ** 2), (0, 1))(theta, image)
+
+    (batch,) = export.symbolic_shape("batch")
+    shapes = (batch, n, n + 1), (batch, 2, *sizes)
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes]
+    for run in (warp, gradient):
+        exported = export.export(jax.jit(run))(*shapes)
+        for count in (1, 3):
+            rng = np.random.default_rng(count)
+            theta = rng.normal(size=(count, n, n + 1))
+            image = rng.normal(size=(count, 2, *sizes))
+            ours, want = exported.call(theta, image), run(theta, image)
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-12), ours, want)
+
+
+def test_symbolic_channels():
+    """They are not used."""
+    batch, channels = export.symbolic_shape("batch, channels")
+
+    def grid(theta, image):
+        return affine_grid(theta, image.shape)
+
+    shapes = [jax.ShapeDtypeStruct(s, float) for s in ((batch, 2, 3), (batch, channels, 4, 5))]
+    exported = export.export(jax.jit(grid))(*shapes)
+    theta, image = np.random.default_rng(0).normal(size=(3, 2, 3)), np.zeros((3, 2, 4, 5))
+    np.testing.assert_allclose(exported.call(theta, image), grid(theta, image), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "words"),
+    [
+        ("b, 2, 3", "b, 1, h, 5", "`size`: entry 2 is the symbolic size h"),
+        ("b, 2, 3", "c, 1, 4, 5", "`theta` has shape (b, 2, 3); expected (c, 2, 3)"),
+        ("b, 2, 3", "1, 1, 4, 5", "`theta` has shape (b, 2, 3); expected (1, 2, 3)"),
+        ("1, 2, 3", "b, 1, 4, 5", "`theta` has shape (1, 2, 3); expected (b, 2, 3)"),
+    ],
+)
+def test_symbolic_errors(shape, size, words):
+    symbols = export.SymbolicScope()
+    shape, size = (export.symbolic_shape(text, scope=symbols) for text in (shape, size))
+    theta = jax.ShapeDtypeStruct(shape, jnp.float64)
+    with pytest.raises(ValueError, match=r"expected|static") as caught:
+        export.export(jax.jit(lambda theta: affine_grid(theta, size)))(theta)
+    assert str(caught.value).startswith(words)
 
 
 @pytest.mark.parametrize(

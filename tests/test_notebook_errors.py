@@ -72,16 +72,53 @@ NOT_ARRAYS = {
 }
 
 
+POINTS = np.zeros((5, 2))
+MOVE = (np.ones(2), np.zeros(2), "linear")  # scale, translation, method
+WANT_ARRAYS = {
+    "resize": (lambda x: jresample.resize(x, (4, 4), "linear"), "`image`"),
+    "interpolate": (lambda x: jresample.interpolate(x, 4), "`input`"),
+    "scale_and_translate": (
+        lambda x: jresample.scale_and_translate(x, (4, 4), (0, 1), *MOVE),
+        "`image`",
+    ),
+    "sample": (lambda x: jresample.sample(x, POINTS), "`image`"),
+    "coordinates": (lambda x: jresample.sample(PHOTO, x), "`coordinates`"),
+    "map_coordinates": (lambda x: jresample.map_coordinates(x, POINTS.T, 1), "`input`"),
+    "spline_filter": (lambda x: jresample.spline_filter(x), "`input`"),
+    "grid_sample": (lambda x: jresample.grid_sample(x, np.zeros((1, 4, 4, 2))), "`input`"),
+    "affine_grid": (lambda x: jresample.affine_grid(x, (1, 3, 4, 4)), "`theta`"),
+}
+
+
+@pytest.mark.parametrize("function", WANT_ARRAYS)
 @pytest.mark.parametrize("name", NOT_ARRAYS)
-def test_not_an_array(name):
-    for call, argument in [
-        (lambda x: jresample.resize(x, (4, 4), "linear"), "`image`"),
-        (lambda x: jresample.interpolate(x, 4), "`input`"),
-    ]:
-        text = message(call, NOT_ARRAYS[name]())
-        assert argument in text
-        assert "jnp.asarray" in text  # the way out
-        assert type(NOT_ARRAYS[name]()).__name__ in text
+def test_not_an_array(name, function):
+    call, argument = WANT_ARRAYS[function]
+    text = message(call, NOT_ARRAYS[name]())
+    assert argument in text
+    assert "jnp.asarray" in text  # the way out
+    assert type(NOT_ARRAYS[name]()).__name__ in text
+
+
+def test_articles_and_plurals():
+    """The messages are sentences."""
+    kinds = [(Image.fromarray(PHOTO), "an Image"), ([1.0], "a list"), ("a.png", "a str")]
+    for value, words in [*kinds, (1, "an int"), (None, "a NoneType")]:
+        text = message(lambda x: jresample.resize(x, (4, 4), "linear"), value)
+        assert f"`image` is {words};" in text
+    for count, words in [(1, "1 entry;"), (2, "2 entries;")]:
+        methods = ("linear",) * count
+        text = message(lambda m: jresample.resize(PHOTO, (4, 4, 3), m), methods)
+        assert f"`method` has {words}" in text
+        text = message(lambda n: jresample.affine_grid(np.eye(2, 3)[None], (1,) * n), count)
+        assert f"`size` has {words}" in text
+        text = message(lambda n: jresample.map_coordinates(PHOTO, POINTS.T[:n], 1), count)
+        assert f"`coordinates` has {words}" in text
+    for x, words in [(PHOTO[:, 0, 0], "1 axis,"), (PHOTO[..., 0], "2 axes,")]:
+        assert f"`input` has {words}" in message(jresample.interpolate, x, 4)
+        assert f"{x.ndim} dimension" in message(
+            lambda x: jresample.resize(x, 4, "linear", axes=3), x
+        )
 
 
 # sizes --------------------------------------------------------------------------------------------
@@ -112,6 +149,12 @@ TRACED = {
     "size": lambda x, n: jresample.interpolate(x[None], n, channel_axis=-1),
     "scale": lambda x, n: jresample.interpolate(x[None], None, n / 2.0, channel_axis=-1),
     "of an array": lambda x, n: jresample.resize(x, (x.sum().astype(int), n, 3), "linear"),
+    "entry": lambda x, n: jresample.scale_and_translate(x, (n, 40, 3), (0, 1), *MOVE),
+    "entry of another axis": lambda x, n: jresample.scale_and_translate(
+        x, (48, 40, n), (0, 1), *MOVE
+    ),
+    "array": lambda x, n: jresample.scale_and_translate(x, jnp.stack([n, n, n]), (0, 1), *MOVE),
+    "grid": lambda x, n: jresample.affine_grid(jnp.eye(2, 3)[None], (1, 3, n, n)),
 }
 
 
@@ -134,7 +177,7 @@ def test_height_and_width_only():
     assert jresample.resize(PHOTO, (48, 40), "linear", axes=(0, 1)).shape == (48, 40, 3)
 
 
-# channels last where torch has them first ---------------------------------------------------------
+# channels on another axis than the call reads them from -------------------------------------------
 
 SWAPPED = {
     "no batch": lambda x: jresample.interpolate(x[0], (48, 40)),
@@ -161,16 +204,106 @@ def test_channels_last_by_mistake(name):
         assert "channel_axis" in text, text
 
 
+FIRST = np.moveaxis(BATCH, -1, 1)
+GRID = np.zeros((1, 5, 5, 2))
+# Failing calls, and words of the way out.
+SWAPPED_ELSEWHERE = {
+    "interpolate": (
+        lambda: jresample.interpolate(FIRST, (48.0, 40.0), channel_axis=-1),
+        ["axis 1 ", "`channel_axis=1`"],
+    ),
+    "resize, two sizes": (
+        lambda: jresample.resize(PHOTO, (48, 40), "linear"),
+        ["axis 2 ", "`axes`"],
+    ),
+    "resize, shape": (
+        lambda: jresample.resize(BATCH, (1, 3, 48.0, 40.0), "linear"),
+        ["axis 3 ", "`axes`"],
+    ),
+    "resize, axes": (
+        lambda: jresample.resize(BATCH, (48, 40), "keys", axes=(-2, -1)),
+        ["axis 3 ", "`axes`"],
+    ),
+    "resize, channels first": (
+        lambda: jresample.resize(FIRST, (48, 40), "keys", axes=np.array([1, 2])),
+        ["axis 1 ", "`axes`"],
+    ),
+    "scale_and_translate": (
+        lambda: jresample.scale_and_translate(BATCH, (1, 48, 40, 3), (2, 3), *MOVE),
+        ["axis 3 ", "`spatial_dims`"],
+    ),
+    "sample": (
+        lambda: jresample.sample(FIRST[0], POINTS, "keys"),
+        ["axis 0 ", "move them last"],
+    ),
+    "map_coordinates": (
+        lambda: jresample.map_coordinates(PHOTO, POINTS.T, 1),
+        ["axis 2 ", "jax.vmap", "`sample`"],
+    ),
+    "grid_sample": (
+        lambda: jresample.grid_sample(BATCH, GRID, padding_mode="edge"),
+        ["axis 3 ", "jnp.moveaxis(input, -1, 1)"],
+    ),
+    "affine_grid": (
+        lambda: jresample.affine_grid(np.eye(2, 3), BATCH.shape),
+        ["axis 3 ", "axis 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWAPPED_ELSEWHERE)
+def test_channels_on_the_wrong_axis(name):
+    """Each function names the axis, `channel_axis`, and a way out that it has."""
+    call, words = SWAPPED_ELSEWHERE[name]
+    text = message(call)
+    assert "channel_axis" in text
+    for word in words:
+        assert word in text.splitlines()[1], text
+
+
+def test_the_ways_out_are_ways_out():
+    """What the messages above propose, done."""
+    assert jresample.interpolate(FIRST, (48, 40), channel_axis=1).shape == (1, 3, 48, 40)
+    assert jresample.resize(PHOTO, (48, 40), "linear", axes=(0, 1)).shape == (48, 40, 3)
+    moved = jresample.scale_and_translate(BATCH, (1, 48, 40, 3), (1, 2), *MOVE)
+    assert moved.shape == (1, 48, 40, 3)
+    last = jnp.moveaxis(FIRST[0], 0, -1)
+    sampled = jresample.sample(last, POINTS)
+    assert sampled.shape == (5, 3)
+    each = jax.vmap(lambda x: jresample.map_coordinates(x, POINTS.T, 1), -1, -1)
+    np.testing.assert_allclose(each(PHOTO), sampled)
+    assert jresample.grid_sample(jnp.moveaxis(BATCH, -1, 1), GRID).shape == (1, 3, 5, 5)
+
+
 def test_the_hint_is_not_for_everybody():
-    """Channels first, or channels last and said so: no hint."""
-    first = np.moveaxis(BATCH, -1, 1)
+    """Channels where the call reads them, or no sign of a mistake: no hint."""
     for call in (
-        lambda: jresample.interpolate(first, (48.0, 40.0)),
-        lambda: jresample.interpolate(first, 48, mode="cubic"),
+        lambda: jresample.interpolate(FIRST, (48.0, 40.0)),
+        lambda: jresample.interpolate(FIRST, 48, mode="cubic"),
         lambda: jresample.interpolate(BATCH, (48.0, 40.0), channel_axis=-1),
         lambda: jresample.interpolate(np.ones((1, 256, 16, 16)), 48, mode="cubic"),
+        lambda: jresample.interpolate(np.ones((1, 64, 80, 3)), 48, mode="cubic"),
+        lambda: jresample.resize(PHOTO, (48.0, 40.0, 3), "linear"),
+        lambda: jresample.resize(PHOTO, np.array([48, 40, 3]), "keys"),
+        lambda: jresample.resize(PHOTO, (48.0, 40.0), "linear", axes=(0, 1)),
+        lambda: jresample.scale_and_translate(PHOTO, (48.0, 40, 3), (0, 1), *MOVE),
+        lambda: jresample.sample(PHOTO, POINTS, "keys"),
+        lambda: jresample.map_coordinates(PHOTO[..., 0], POINTS.T, 7),
+        lambda: jresample.grid_sample(FIRST, GRID, mode="linear"),
+        lambda: jresample.affine_grid(np.eye(2, 3), FIRST.shape),
+        lambda: jresample.affine_grid(np.eye(2, 3), (1, 2)),
     ):
-        assert "channel_axis" not in message(call)
+        assert len(message(call).splitlines()) == 1
+
+
+def test_errors_of_jax_are_left_alone():
+    """The hint is for this library's refusals, not for what jax raises inside them."""
+    with (
+        pytest.raises(jax.errors.TracerBoolConversionError) as info,
+        jresample._check.layout("input", BATCH.shape, [2, 3], [1], "pass something"),
+    ):
+        jax.jit(lambda x: 1 if x else 0)(True)
+    assert "pass something" not in str(info.value)
 
 
 def test_a_call_that_succeeds_is_not_second_guessed():
