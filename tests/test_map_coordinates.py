@@ -261,7 +261,7 @@ IMAGE, POINTS = np.zeros((4, 5)), np.zeros((2, 3))
         ({"input": 3.0}, TypeError, "`input` is a float"),
         ({"input": np.zeros((0, 5))}, ValueError, "`input`: axis 0 is empty"),
         ({"coordinates": np.zeros((3, 3))}, ValueError, "`coordinates` has 3 entries"),
-        ({"coordinates": [np.zeros(2)]}, ValueError, "`coordinates` has 1 entries"),
+        ({"coordinates": [np.zeros(2)]}, ValueError, "`coordinates` has 1 entry"),
         ({"coordinates": [np.zeros(2), np.zeros(3)]}, ValueError, "`coordinates` has arrays of"),
         ({"coordinates": POINTS.astype(complex)}, TypeError, "`coordinates` has dtype complex128"),
     ],

@@ -298,7 +298,7 @@ POINTS = np.zeros((3, 2))
         ({"method": "quintic"}, ValueError, "`method` is 'quintic'"),
         ({"method": "area"}, ValueError, "`method` is 'area'"),
         ({"method": 3}, TypeError, "`method` is 3"),
-        ({"method": ("linear",)}, ValueError, "`method` has 1 entries"),
+        ({"method": ("linear",)}, ValueError, "`method` has 1 entry"),
         ({"boundary": "mirror"}, ValueError, "`boundary` is 'mirror'"),
         ({"boundary": 0}, TypeError, "`boundary` is 0"),
         ({"boundary": ["edge"] * 3}, ValueError, "`boundary` has 3 entries"),
