@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -200,7 +199,7 @@ def affine_grid(
 
 def _pixel_counts(size: Sequence[object], theta: tuple[int, ...]) -> list[int]:
     """Returns the sizes of the spatial axes, after checks of all sizes and of `theta`'s shape."""
-    wanted: list[Any] = [
+    wanted: list = [
         n if i < 2 and _check.is_symbolic(n) else _check.size("size", n, f"entry {i}")
         for i, n in enumerate(size)
     ]
