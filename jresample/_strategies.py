@@ -7,7 +7,7 @@ picks one by a rule that can be asked and forced; the rule's numbers carry what 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -139,49 +139,35 @@ def matrix(x: jax.Array, axis: int, plan: AxisPlan) -> jax.Array:
 
     The executable holds the taps only: XLA builds the matrix where it is read.
     """
-    return _product(x, axis, *_dense(plan, x.dtype))
+    dense, contracted = _dense(plan, x.dtype)
+    return _product(x[None], axis, dense[None], contracted)[0]
 
 
-def careful(x: jax.Array, passes: Sequence[tuple[int, AxisPlan]]) -> jax.Array:
+def careful(x: jax.Array, passes: Iterable[tuple[int, AxisPlan]]) -> jax.Array:
     """Products like `matrix`, in which a NaN or Inf reaches only the outputs that weigh it.
 
-    There are three. The first is of the finite samples. With b = 1 where a sample is not finite,
-    and c = +-1 for +-Inf, the others count what an output meets:
+    Three products stand side by side. The first is of the finite samples. With b = 1 where a
+    sample is not finite, and +-1 for +-Inf in c, the others count what an output meets:
 
         n = |sign A| b    samples that are not finite       n = 0: the first product
         s = sign A c      infinities, by the sign they get  |s| = n: s Inf; else NaN
     """
-
-    def product(which: jax.Array) -> jax.Array:
-        # or XLA computes what follows before the loop, and keeps all three
-        z, which = lax.optimization_barrier((x, which))
-        bad = ~jnp.isfinite(z)
-        sign = jnp.where(jnp.isinf(z), jnp.sign(z), jnp.zeros_like(z))
-        z = lax.select_n(which, jnp.where(bad, jnp.zeros_like(z), z), sign, bad.astype(z.dtype))
-        for done, (axis, plan) in enumerate(passes, 1):
-            dense, contracted = _dense(plan, z.dtype)
-            signs = jnp.sign(dense)
-            dense = lax.select_n(which, dense, signs, jnp.abs(signs))
-            z = _product(z, axis, dense, contracted, left=done < len(passes))
-        return z
-
-    # one after another, by the same instructions: a third of the code, and of the memory
-    y, signs, count = lax.map(product, np.arange(3, dtype=np.int32))
+    bad = ~jnp.isfinite(x)
+    signs = jnp.where(jnp.isinf(x), jnp.sign(x), jnp.zeros_like(x))
+    planes = jnp.stack([jnp.where(bad, jnp.zeros_like(x), x), signs, bad.astype(x.dtype)])
+    for axis, plan in passes:
+        dense, contracted = _dense(plan, x.dtype)
+        signs = jnp.sign(dense)
+        planes = _product(planes, axis, jnp.stack([dense, signs, jnp.abs(signs)]), contracted)
+    y, signs, count = planes
     return jnp.where(count == 0, y, jnp.where(jnp.abs(signs) == count, signs * np.inf, np.nan))
 
 
-def _product(
-    x: jax.Array, axis: int, dense: jax.Array, contracted: int, *, left: bool = False
-) -> jax.Array:
-    """Returns x times a matrix along an axis, the matrix being the left factor or the right one.
-
-    XLA:TPU lays out x for it. With the matrix on the left, the loop in which `careful` runs takes
-    x as it lies, where on the right x would be copied before it is known whether the loop runs.
-    """
-    pair = ((dense, contracted), (x, axis)) if left else ((x, axis), (dense, contracted))
-    (a, i), (b, j) = pair
-    product = lax.dot_general(a, b, (((i,), (j,)), ((), ())), precision=lax.Precision.HIGHEST)
-    return jnp.moveaxis(product, 0 if left else -1, axis)
+def _product(x: jax.Array, axis: int, dense: jax.Array, contracted: int) -> jax.Array:
+    """Returns `[planes, ...]`, each plane of x times its matrix along an axis of the plane."""
+    dims = (((axis + 1,), (contracted + 1,)), ((0,), (0,)))
+    product = lax.dot_general(x, dense, dims, precision=lax.Precision.HIGHEST)
+    return jnp.moveaxis(product, -1, axis + 1)
 
 
 def _dense(plan: AxisPlan, dtype: np.dtype) -> tuple[jax.Array, int]:
