@@ -28,6 +28,7 @@ from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from ._apply import written_out
 from ._sample_read import contract, read
 from ._sample_splat import splat, varying
 from ._sample_taps import TapAxis
@@ -75,14 +76,14 @@ class SampleOp:
             ]
             return functools.reduce(jnp.add, slopes)
 
-        def total(x: jax.Array, d: jax.Array | None, *z: jax.Array) -> jax.Array:
-            parts = read(x, *z, along=self.along, **options)
-            if d is not None:
-                parts = [self.scaled(part, d[i]) for i, part in enumerate(parts)]
-            return functools.reduce(jnp.add, parts)
+        def total(x: jax.Array, *rest: jax.Array) -> jax.Array:
+            if not self.along:
+                return read(x, *rest, **options)[0]
+            parts = zip(read(x, *rest[1:], along=self.along, **options), rest[0], strict=True)
+            return functools.reduce(jnp.add, [self.scaled(slope, d) for slope, d in parts])
 
         few = math.prod(axis.taps for axis in self.axes) <= FUSED_TAPS
-        return (_fused if few else write)(total, array["x"], array.get("d"), *z)
+        return (_fused if few else write)(total, *args)
 
     def slope(self, operand: int) -> "SampleOp":
         """Returns the first form with its weights differentiated in one operand."""
@@ -123,25 +124,18 @@ def _apart(function: Callable[..., jax.Array], *args) -> jax.Array:
     """Returns `function(*args)`, written out before anything else reads it.
 
     XLA:CPU would copy a sum over many taps into each of its readers, and keep the taps for all.
-    Fusion does not reach into a conditional; the barrier hides that its predicate is always true.
     """
     result = jax.eval_shape(function, *args)
-    given = [a for a in args if a is not None]
 
-    def never(*args) -> jax.Array:
-        return jnp.broadcast_to(varying(jnp.zeros((), result.dtype), given), result.shape)
+    def zeros(*args: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(varying(jnp.zeros((), result.dtype), args), result.shape)
 
-    certain = jax.lax.optimization_barrier(jnp.asarray(True))
-    return jax.lax.cond(certain, function, never, *args)
+    return written_out(function, zeros, *args)
 
 
 @functools.partial(jax.jit, static_argnames="op")
 def _impl(*args: jax.Array, op: SampleOp) -> jax.Array:
     return _sample_p.bind(*args, op=op)
-
-
-def _lowered(*args: jax.Array, op: SampleOp, write: Callable[..., jax.Array]) -> jax.Array:
-    return op.apply(*args, write=write)
 
 
 def _abstract(*args, op: SampleOp):
@@ -209,18 +203,16 @@ def _batch(args, dims, *, op: SampleOp):
     outputs = "x" in arrays and not batched[op.takes.index("x")]
     for name, there in zip(op.takes, batched, strict=False):
         if name != "x" or not outputs:
-            v = (
-                arrays[name]
-                if there
-                else jnp.broadcast_to(arrays[name], (size, *arrays[name].shape))
-            )
-            arrays[name] = _merged(v, name, op, outputs)
+            v = arrays[name]
+            v = v if there else jnp.broadcast_to(v, (size, *v.shape))
+            at = _place(name, op, outputs)
+            arrays[name] = _merge(jnp.moveaxis(v, 0, at), at)
     z = [v if there else v[None] for v, there in zip(z, batched[count:], strict=True)]
     points = max(v.shape[-1] for v in z)
     if outputs:
         z = [v[0] if v.size == 1 else _as_outputs(v, size, points) for v in z]
     else:
-        rows = next(iter(arrays.values())).shape[1 if op.takes == "d" else 0] // size
+        rows = arrays[op.takes[0]].shape[0] // size
         z = [v[0] if v.shape[:2] == (1, 1) else _as_rows(v, size, rows) for v in z]
     y = _sample_p.bind(*arrays.values(), *z, op=op)
     at = _place(op.by, op, outputs)
@@ -245,12 +237,6 @@ def _place(name: str, op: SampleOp, outputs: bool) -> int:
     return (2 if op.channels_first else 1) if outputs else 0
 
 
-def _merged(v: jax.Array, name: str, op: SampleOp, outputs: bool) -> jax.Array:
-    """Returns an argument whose first axis is new with that axis merged into another one."""
-    at = _place(name, op, outputs)
-    return _merge(jnp.moveaxis(v, 0, at), at)
-
-
 def _merge(x: jax.Array, at: int) -> jax.Array:
     return x.reshape(*x.shape[:at], x.shape[at] * x.shape[at + 1], *x.shape[at + 2 :])
 
@@ -272,6 +258,8 @@ batching.primitive_batchers[_sample_p] = _batch
 for _write, _platform in ((_fused, None), (_apart, "cpu")):
     mlir.register_lowering(
         _sample_p,
-        mlir.lower_fun(functools.partial(_lowered, write=_write), multiple_results=False),
+        mlir.lower_fun(
+            lambda *args, op, write=_write: op.apply(*args, write=write), multiple_results=False
+        ),
         platform=_platform,
     )

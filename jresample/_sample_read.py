@@ -11,6 +11,7 @@ out for both. So the slopes along two coordinates are returned as one complex ar
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,11 +29,13 @@ UNROLLED_TAPS = 16
 # 22/9; linear 2.1/2.9, both its slopes 5.3/3.7.
 WINDOW_TERMS = 8
 
+# One axis: its first taps, then the weights of the value and those of each slope.
+Row = tuple[TapAxis, jax.Array, list[Weights | None]]
 # Reads the samples at a flat place, an index for each output or a number for all.
 Take = Callable[[jax.Array | int | None], jax.Array]
 # Each tap's place on one axis.
 Places = Sequence[jax.Array | int] | jax.Array
-# One axis: places, then the weights of the value and those of each slope; None is a weight of 1.
+# One axis again: places, then the same weights tap by tap; None is a weight of 1.
 Column = tuple[Places, Sequence[Sequence[jax.Array | None] | jax.Array]]
 
 
@@ -53,18 +56,15 @@ def read(
         along: Operands, ascending. If there are any, the derivatives with respect to each are
             returned in place of the value.
     """
-    starts, weights, first = [], [], 0
-    for axis, own in zip(axes, split(axes, z), strict=True):
-        slopes = [j - first for j in along if first <= j < first + axis.operands]
-        each = [axis, *(axis.derivative(j) for j in slopes)]
-        found = [taps(a, own, x.dtype) for a in each if a is not None]
-        starts.append(found[0][0])
-        weights.append([w for _, w in found])
-        first += axis.operands
+    rows: list[Row] = []
+    for axis, own, operands in zip(axes, split(axes, z), split(axes, range(len(z))), strict=True):
+        slopes = [axis.derivative(i) for i, j in enumerate(operands) if j in along]
+        found = [taps(a, own, x.dtype) for a in (axis, *slopes) if a is not None]
+        rows.append((axis, found[0][0], [w for _, w in found]))
     windows = _suit_windows(axes, max(1, len(along)), max(v.shape[1] for v in z))
-    locate = _windows if windows else _samples
-    take, columns = locate(x, axes, starts, weights, 1 if channels_first else 2)
-    value, *slopes = _nest(take, columns, None, 1 if channels_first else 2)
+    channel = 1 if channels_first else 2
+    take, columns = (_windows if windows else _samples)(x, rows, channel)
+    value, *slopes = _nest(take, columns, None, channel)
     return slopes if along else [value]
 
 
@@ -110,66 +110,51 @@ def _suit_windows(axes: Sequence[TapAxis], sums: int, points: int) -> bool:
     return not isinstance(points, int) or 2 * points >= math.prod(extents(axes))
 
 
-def _windows(
-    x: jax.Array,
-    axes: Sequence[TapAxis],
-    starts: Sequence[jax.Array],
-    weights: Sequence[list[Weights]],
-    channel: int,
-) -> tuple[Take, list[Column]]:
+def _windows(x: jax.Array, rows: Sequence[Row], channel: int) -> tuple[Take, list[Column]]:
     """Returns how to read windows of the extended array; places are numbers, the same for all."""
-    at = 2 if channel == 1 else 1
+    axes = [axis for axis, _, _ in rows]
     for i, axis in enumerate(axes):
-        x = extend(x, at + i, axis)
+        x = extend(x, (2 if channel == 1 else 1) + i, axis)
     sizes = extents(axes)
     flat, size = _flat(x, sizes, channel), math.prod(sizes)
     dtype, steps = index_dtype(size), strides(sizes)
     ends = sum((axis.taps - 1) * step for axis, step in zip(axes, steps, strict=True))
-    base = functools.reduce(
-        jnp.add,
-        [window(a, s).astype(dtype) * n for a, s, n in zip(axes, starts, steps, strict=True)],
-    )
+    base, columns = jnp.zeros((), dtype), []
+    for (axis, start, weights), step in zip(rows, steps, strict=True):
+        base = base + window(axis, start).astype(dtype) * step
+        places = range(0, axis.taps * step, step)
+        columns.append((places, [[None] if w is None else w for w in weights]))
 
     def take(place: jax.Array | int | None) -> jax.Array:
         assert isinstance(place, int)
         shifted = lax.slice_in_dim(flat, place, size - ends + place, axis=3 - channel)
         return _take(shifted, channel, base)
 
-    places = [range(0, a.taps * n, n) for a, n in zip(axes, steps, strict=True)]
-    columns: list[Column] = []
-    for place, own in zip(places, weights, strict=True):
-        columns.append((place, [[None] if w is None else w for w in own]))
     return take, columns
 
 
-def _samples(
-    x: jax.Array,
-    axes: Sequence[TapAxis],
-    starts: Sequence[jax.Array],
-    weights: Sequence[list[Weights]],
-    channel: int,
-) -> tuple[Take, list[Column]]:
+def _samples(x: jax.Array, rows: Sequence[Row], channel: int) -> tuple[Take, list[Column]]:
     """Returns how to read the samples that stand for the taps; places are indices."""
-    sizes = [axis.size for axis in axes]
+    sizes = [axis.size for axis, _, _ in rows]
     flat, dtype = _flat(x, sizes, channel), index_dtype(math.prod(sizes))
     columns: list[Column] = []
-    for axis, start, own, step in zip(axes, starts, weights, strides(sizes), strict=True):
-        if isinstance(own[0], jax.Array):
+    for (axis, start, weights), step in zip(rows, strides(sizes), strict=True):
+        if isinstance(weights[0], jax.Array):
             taps = jnp.arange(axis.taps, dtype=start.dtype).reshape(-1, 1, 1)
             index, there = sample_index(start[None] + taps, axis.size, axis.boundary)
-            stacked = [_masked(w, there) for w in own if isinstance(w, jax.Array)]
-            columns.append((index.astype(dtype) * step, [w for w in stacked if w is not None]))
+            stacked = [_masked(w, there) for w in weights if isinstance(w, jax.Array)]
+            columns.append((index.astype(dtype) * step, stacked))
             continue
         pairs = [sample_index(start + k, axis.size, axis.boundary) for k in range(axis.taps)]
         every = [
             [_masked(w, there) for w, (_, there) in zip(one or [None], pairs, strict=True)]
-            for one in own
+            for one in weights
         ]
         columns.append(([index.astype(dtype) * step for index, _ in pairs], every))
     return functools.partial(_take, flat, channel), columns
 
 
-def _masked(weight: jax.Array | None, there: jax.Array | None) -> jax.Array | None:
+def _masked(weight: jax.Array | None, there: jax.Array | None) -> Any:
     """Returns a weight, 0 where there is no sample; None is a weight of 1, True is 1 as well."""
     if weight is None or there is None:
         return there if weight is None else weight

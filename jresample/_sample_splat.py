@@ -48,12 +48,13 @@ def splat(
 
     sizes, parts = extents(axes), (y, *each)
     rows = math.prod(axis.taps for axis in axes[:-1])
-    count = 2 if rows > 1 and channels <= TWO_IMAGES_CHANNELS else 1
+    few = isinstance(channels, int) and channels <= TWO_IMAGES_CHANNELS
+    count = 2 if rows > 1 and few else 1
     zero = varying(jnp.zeros((), y.dtype), parts)
     images = (jnp.broadcast_to(zero, (batch, math.prod(sizes) * channels)),) * count
-    number = math.prod(axis.taps for axis in axes)
+    taps_each = rows * axes[-1].taps
     # a single tap's runs are y itself
-    chunks = _chunks(batch * points, channels * number) if number > 1 else 1
+    chunks = _chunks(batch * points * channels * taps_each) if taps_each > 1 else 1
     if chunks == 1:
         images, _ = add(images, parts)
     else:
@@ -64,10 +65,10 @@ def splat(
     return jnp.moveaxis(image, -1, 1) if channels_first else image
 
 
-def _chunks(outputs: int, numbers_each: int) -> int:
-    if not isinstance(outputs, int):  # a symbolic size of jax.export
+def _chunks(numbers: int) -> int:
+    if not isinstance(numbers, int):  # a symbolic size of jax.export
         return 1
-    return max(1, -(-outputs * numbers_each // CHUNK_NUMBERS))
+    return max(1, -(-numbers // CHUNK_NUMBERS))
 
 
 def _chunked(part: jax.Array, chunks: int) -> jax.Array:
@@ -104,21 +105,20 @@ def _add_windows(
     steps = [step * channels for step in strides(extents(axes))]
     # of each row of the window, its run [B, P, rows, length] and where that begins [B, P, rows]
     runs, places = y[:, :, None], jnp.zeros((*shape, 1), dtype)
-    last = True
-    for axis, own, step in reversed(list(zip(axes, z, steps, strict=True))):
-        start, weights = taps(axis, own, y.dtype)
-        begin = window(axis, start).astype(dtype) * step
+    for i in reversed(range(len(axes))):
+        start, weights = taps(axes[i], z[i], y.dtype)
+        begin = window(axes[i], start).astype(dtype) * steps[i]
         places = places + jnp.broadcast_to(begin, shape)[..., None]
         if weights is not None:
             weights = jnp.stack(jnp.broadcast_arrays(*weights), -1)[..., None, None]
-            runs = jnp.where(
-                weights == 0, jnp.zeros_like(runs[:, :, None]), weights * runs[:, :, None]
-            )
-            runs = runs.reshape(*shape, 1, -1) if last else runs.reshape(*shape, -1, runs.shape[-1])
-        if not last:
-            ahead = np.arange(axis.taps, dtype=dtype).reshape(1, 1, -1, 1) * step
+            runs = runs[:, :, None]
+            runs = jnp.where(weights == 0, jnp.zeros_like(runs), weights * runs)
+        if i == len(axes) - 1:  # its taps lie in a row
+            runs = runs.reshape(*shape, 1, -1)
+        elif weights is not None:
+            runs = runs.reshape(*shape, -1, runs.shape[-1])
+            ahead = jnp.arange(axes[i].taps, dtype=dtype).reshape(1, 1, -1, 1) * steps[i]
             places = (places[:, :, None] + ahead).reshape(*shape, -1)
-        last = False
     halves = np.array_split(np.arange(places.shape[-1]), 2)
     sums = list(images)
     for i, rows in enumerate(half for half in halves if half.size):

@@ -15,11 +15,11 @@ import numpy as np
 from jax import lax
 
 from ._boundary import sample_index
-from ._sample_taps import Operands, TapAxis
+from ._sample_taps import TapAxis
 
 
-def split(axes: Sequence[TapAxis], z: Sequence[jax.Array]) -> list[Operands]:
-    """Returns the flat operands as one tuple per axis."""
+def split(axes: Sequence[TapAxis], z: Sequence) -> list[tuple]:
+    """Returns what is given for each operand as one tuple per axis."""
     ends = list(itertools.accumulate(axis.operands for axis in axes))
     return [tuple(z[end - axis.operands : end]) for axis, end in zip(axes, ends, strict=True)]
 
@@ -35,8 +35,11 @@ def strides(sizes: Sequence[int]) -> list[int]:
 
 
 def index_dtype(size: int) -> np.dtype:
-    """Returns the integer dtype that indices into so many elements need."""
-    return np.dtype(np.int32 if size < 2**31 else np.int64)
+    """Returns the integer dtype that indices into so many elements need.
+
+    A symbolic size of jax.export is taken for a small one.
+    """
+    return np.dtype(np.int64 if isinstance(size, int) and size >= 2**31 else np.int32)
 
 
 def window(axis: TapAxis, start: jax.Array) -> jax.Array:

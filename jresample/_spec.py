@@ -211,8 +211,9 @@ def target_sizes(
     if len(wanted) != len(axes):
         whole = "the whole output shape" if named is None else f"the sizes of `axes` {named}"
         raise ValueError(
-            f"`shape` has {len(wanted)} entries; expected {len(axes)}: {whole} for an image of "
-            f"shape {tuple(shape_in)}. To resize some axes only, name them in `axes`"
+            f"`shape` has {_check.counted(len(wanted), 'entry', 'entries')}; expected {len(axes)}: "
+            f"{whole} for an image of shape {tuple(shape_in)}. To resize some axes only, name them "
+            "in `axes`"
         )
     return dict(zip(axes, wanted, strict=True))
 

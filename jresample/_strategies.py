@@ -59,11 +59,12 @@ def choose(plan: AxisPlan, trailing: int, platform: str = "default", widens: boo
         return "matrix"
     repeat = plan.repeat
     if repeat is not None and not plan.copies:
-        slices = repeat.period * plan.taps
-        short = trailing < POLYPHASE_TRAILING
-        runs = repeat.period == 1 or short if platform == "cpu" else short and repeat.period == 1
-        runs = trailing == 1 or (runs and not widens)
-        if runs and slices <= POLYPHASE_SLICES and repeat.extra >= 1:
+        short, single = trailing < POLYPHASE_TRAILING, repeat.period == 1
+        if platform == "cpu":
+            suits = trailing == 1 or ((short or single) and not widens)
+        else:
+            suits = trailing == 1 or (short and single)
+        if suits and repeat.period * plan.taps <= POLYPHASE_SLICES and repeat.extra >= 1:
             return "polyphase"
     if plan.taps <= (GPU_UNROLLED_TAPS if platform in GPUS else UNROLLED_TAPS):
         return "gather"

@@ -35,7 +35,7 @@ HOST_ONLY = ["_boundary", "_kernel", "kernels", "_check", "_grid", "_spec", "_pl
 PRIMITIVE_MODULES = ["_linear", "_sample_linear"]
 MODULE_LINES = 350
 # Lines of code: without docstrings, comments and blank lines.
-LIBRARY_LINES = 2800
+LIBRARY_LINES = 2750
 FUNCTION_LINES = 40
 
 

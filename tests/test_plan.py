@@ -127,8 +127,8 @@ def test_a_long_axis_computes_its_tables():
 
 
 def test_the_rule_that_chooses():
-    def chosen(plan, trailing, platform="cpu"):
-        return _strategies.choose(plan, trailing, platform)
+    def chosen(plan, trailing, platform="cpu", widens=False):
+        return _strategies.choose(plan, trailing, platform, widens)
 
     halve, double = _plan.build(spec_of(512, 256, "linear")), _plan.build(spec_of(256, 512))
     assert chosen(halve, 1) == chosen(halve, 3) == chosen(halve, 1024) == "polyphase"
@@ -136,6 +136,8 @@ def test_the_rule_that_chooses():
     assert chosen(double, 1) == chosen(double, 3) == "polyphase"
     assert chosen(double, 1024) == "gather", "long runs vectorise without slices"
     assert chosen(double, 3, "cuda") == "gather"
+    assert chosen(halve, 3, widens=True) == "gather", "slices of half precision do not vectorise"
+    assert chosen(halve, 1, widens=True) == "polyphase"
     assert chosen(_plan.build(spec_of(512, 777)), 3) == "gather", "no period"
     wide = _plan.build(spec_of(4096, 64, "lanczos3"))
     assert wide.taps > 300

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sampling_helpers import CASE_IDS, CASES, SampleCase, sampled
 
-from jresample import kernels, resize, spline_filter
+from jresample import _sample_read, kernels, resize, spline_filter
 from jresample import sample as sample_eager
 
+WAYS = {True: _sample_read._windows, False: _sample_read._samples}
 sample = jax.jit(sample_eager, static_argnames=("method", "boundary", "fill_value"))
 
 INTERPOLATING = ("nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "hamming")
@@ -24,6 +25,35 @@ def test_oracle(case):
     image, c = case.image(), case.coordinates()
     got = sample(jnp.asarray(image), jnp.asarray(c), **case.options)
     np.testing.assert_allclose(got, case.expected(image, c), rtol=0, atol=2e-14)
+
+
+# At most 16 taps, so that windows of an extended copy may be read; every boundary on some axis.
+WINDOWED = [CASES[i] for i in (5, 6, 7, 9, 11, 22, 24, 26)]
+
+
+@pytest.mark.parametrize("case", WINDOWED, ids=[case.name for case in WINDOWED])
+def test_windows_and_single_samples_agree(case, monkeypatch):
+    """Values with the oracle, and both gradients with one another, whichever way taps are read."""
+    image, c = case.image(), case.coordinates()
+    args = jnp.asarray(image), jnp.asarray(c)
+    taken = []
+
+    def results(windows):
+        def locate(*given):
+            taken.append(windows)
+            return (WAYS[windows])(*given)
+
+        for name in ("_windows", "_samples"):
+            monkeypatch.setattr(_sample_read, name, locate)
+        jax.clear_caches()
+        value, pullback = jax.vjp(partial(sample_eager, **case.options), *args)
+        return value, *pullback(jnp.cos(jnp.arange(value.size)).reshape(value.shape))
+
+    one, other = results(True), results(False)
+    assert set(taken) == {True, False}
+    np.testing.assert_allclose(one[0], case.expected(image, c), rtol=0, atol=2e-14)
+    for got, want in zip(one, other, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * (1 + np.abs(want).max()))
 
 
 @pytest.mark.parametrize("n", [1, 3, 4])
