@@ -20,7 +20,6 @@ import math
 import os
 import pathlib
 import re
-import statistics
 import sys
 import tempfile
 import time
@@ -42,6 +41,7 @@ from cells import CELLS, METHODS, Cell, functions
 from jax import lax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
+from tables import geometric_mean, markdown
 
 import jresample
 from jresample._apply import Passes, apply
@@ -226,21 +226,14 @@ MEASURES = {"tpu": on_tpu, "cuda": on_gpu}
 # --- report ---------------------------------------------------------------------------------------
 
 
-def mean(values: list[float]) -> float:
-    """Returns the geometric mean."""
-    return math.exp(statistics.mean(math.log(value) for value in values))
-
-
 def ratio(row: dict[str, Figures], figure: str, floor: float = 0.0) -> float:
     """Returns our figure over jax's; below 1 ours is the lower. Both are at least `floor`."""
     return max(row["ours"][figure], floor) / max(row["jax"][figure], floor)
 
 
-def lines(rows: dict[str, dict[str, Figures]], head: list[str], cells: Callable) -> str:
+def table(rows: dict[str, dict[str, Figures]], head: list[str], cells: Callable) -> str:
     """Returns a Markdown table with one line for each row."""
-    out = ["| " + " | ".join(["cell", *head]) + " |", "|---" * (len(head) + 1) + "|"]
-    out += [f"| {name} | " + " | ".join(cells(row)) + " |" for name, row in rows.items()]
-    return "\n".join(out)
+    return markdown(["cell", *head], [[name, *cells(row)] for name, row in rows.items()])
 
 
 def tpu_table(rows: dict[str, dict[str, Figures]]) -> str:
@@ -266,11 +259,11 @@ def tpu_table(rows: dict[str, dict[str, Figures]]) -> str:
     ratios = {name: ratio(row, "seconds") for name, row in rows.items()}
     over = [f"{name} {value:.2f}" for name, value in ratios.items() if value > BAR]
     return (
-        f"{lines(rows, head, cells)}\n\n"
-        f"Ratio of seconds: geometric mean **{mean(list(ratios.values())):.2f}**, worst "
+        f"{table(rows, head, cells)}\n\n"
+        f"Ratio of seconds: geometric mean **{geometric_mean(ratios.values()):.2f}**, worst "
         f"**{max(ratios.values()):.2f}** ({max(ratios, key=ratios.__getitem__)}); above {BAR}: "
         f"{', '.join(over) or 'none'}. Ratio of bytes: geometric mean "
-        f"{mean([ratio(row, 'bytes') for row in rows.values()]):.2f}."
+        f"{geometric_mean(ratio(row, 'bytes') for row in rows.values()):.2f}."
     )
 
 
@@ -291,14 +284,14 @@ def cuda_table(rows: dict[str, dict[str, Figures]]) -> str:
     head = ["kernels", "jax's (in libraries)", "temporaries MB", "jax's", "scatters, atomics",
             "jax's"]  # fmt: skip
     found = sum(row["ours"]["scatters"] + row["ours"]["atomics"] for row in rows.values())
-    kernels_mean = mean([ratio(row, "kernels") for row in rows.values()])
+    spaces = [ratio(row, "temporaries", 1e6) for row in rows.values()]
+    kernels_mean = geometric_mean(ratio(row, "kernels") for row in rows.values())
     return (
-        f"{lines(rows, head, cells)}\n\n"
+        f"{table(rows, head, cells)}\n\n"
         f"Ratio of kernels: geometric mean **{kernels_mean:.2f}**, worst "
         f"{max(ratio(row, 'kernels') for row in rows.values()):.2f}. Ratio of temporaries (at "
         "least 1 MB each): geometric mean "
-        f"**{mean([ratio(row, 'temporaries', 1e6) for row in rows.values()]):.2f}**, worst "
-        f"{max(ratio(row, 'temporaries', 1e6) for row in rows.values()):.2f}. Scatters and "
+        f"**{geometric_mean(spaces):.2f}**, worst {max(spaces):.2f}. Scatters and "
         f"atomics of ours in all: **{found}**."
     )
 

@@ -11,7 +11,6 @@ an elementwise pass over an array of the input's size, and half of one over the 
 
 import argparse
 import datetime
-import math
 import os
 import pathlib
 import platform
@@ -23,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import sampling
 from cells import CELLS, HALF, METHODS, Cell, functions
+from tables import geometric_mean, markdown
 from timing import Thunk, compiled, race, ratio
 
 import jresample
@@ -122,12 +122,11 @@ COLUMNS = ("forward ms", "gradient ms", "forward/jax", "gradient/jax", "forward/
 
 def table(rows: dict[str, dict[str, float]]) -> str:
     """Returns the rows as a Markdown table, with geometric means (each cell capped at 50)."""
-    lines = ["| cell | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines = []
     for name, row in rows.items():
-        shown = [f"{row[c]:.2f}" if c in row else "" for c in COLUMNS]
-        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+        lines.append([name, *(f"{row[c]:.2f}" if c in row else "" for c in COLUMNS)])
     for label, best in (("geometric mean", None), ("least", min), ("most", max)):
-        shown = []
+        shown = [label]
         for column in COLUMNS:
             values = [min(row[column], CAP) for row in rows.values() if column in row]
             if column.endswith(" ms") or not values:
@@ -135,10 +134,9 @@ def table(rows: dict[str, dict[str, float]]) -> str:
             elif best is not None:
                 shown.append(f"{best(values):.2f}")
             else:
-                logs = [math.log(max(v, 1e-3)) for v in values]
-                shown.append(f"**{math.exp(statistics.mean(logs)):.2f}**")
-        lines.append(f"| {label} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+                shown.append(f"**{geometric_mean(max(v, 1e-3) for v in values):.2f}**")
+        lines.append(shown)
+    return markdown(("cell", *COLUMNS), lines)
 
 
 def machine() -> str:
@@ -192,10 +190,10 @@ def main() -> None:
 
 def render(tables: dict[str, dict[str, dict[str, float]]], sampled: str) -> str:
     """Returns the whole report."""
-    half = "\n".join(
-        f"| {name} | {row['forward/float32']:.2f} | {row['gradient/float32']:.2f} |"
+    half = [
+        [name, *(f"{row[f'{kind}/float32']:.2f}" for kind in ("forward", "gradient"))]
         for name, row in tables["bfloat16"].items()
-    )
+    ]
     return f"""# Benchmark results
 
 {machine()}
@@ -213,9 +211,7 @@ memory over jax.image.resize's. Written by `make bench` (`benchmarks/bench.py`).
 
 bfloat16, our time over our float32 time:
 
-| cell | forward | gradient |
-|---|---|---|
-{half}
+{markdown(("cell", "forward", "gradient"), half)}
 
 ## Sampling at coordinates
 

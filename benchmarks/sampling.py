@@ -4,14 +4,14 @@ Images in torch's layout, a smooth flow of a few pixels, border padding; forward
 with the gradient to both inputs. Timed as `bench.py` does.
 """
 
-import math
-import statistics
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.ndimage
-from timing import compiled, race, ratio
+from tables import geometric_mean, markdown
+from timing import Thunk, compiled, race, ratio
 
 import jresample
 
@@ -92,37 +92,40 @@ def jaxs(mode: str):
     return forward, both
 
 
+def row(image: str, mode: str, kind: str, program: tuple, rivals: dict[str, Thunk]) -> list[str]:
+    """Returns a row: our program, as `compiled` returned it, called, against its rivals."""
+    run, seconds, temporaries = program
+    times = race({"ours": run, **rivals})
+    ratios = {name: f"{ratio(times, name, 'ours'):.2f}" for name in rivals}
+    if "scipy" in ratios:
+        ratios["torch"] = f"{ratios['scipy']} (scipy)"
+    shown = [ratios.get("torch", ""), ratios.get("jax", "")]
+    best = f"{min(times['ours']) * 1e3:.2f}"
+    return [image, mode, kind, best, *shown, f"{seconds:.2f}", f"{temporaries / 2**20:.0f}"]
+
+
+def bound(fn: Callable, *args: jax.Array) -> tuple[Thunk, float, int]:
+    """Returns what `compiled` does, with a function of no arguments."""
+    run, seconds, temporaries = compiled(fn, *args)
+    return lambda: run(*args), seconds, temporaries
+
+
 def cell(shape: tuple[int, ...], mode: str) -> list[list[str]]:
     """Returns the rows of one image and mode."""
     rng = np.random.default_rng(1)
     image, cotangent = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
     pixels = flow(shape[0], *shape[2:])
     grid = normalised(pixels)
-    args = tuple(map(jnp.asarray, (image, grid, cotangent)))
+    given, places, wanted, normal = map(jnp.asarray, (image, pixels, cotangent, grid))
     rows = []
-    for i, name in enumerate(("forward", "with gradients")):
-        run, seconds, temporaries = compiled(ours(mode)[i], *args)
-        contestants = {"ours": lambda run=run: run(*args)}
+    for i, kind in enumerate(("forward", "with gradients")):
+        rivals: dict[str, Thunk] = {}
         if torch is not None:
-            contestants["torch"] = torchs(mode, image, grid, cotangent)[i]
+            rivals["torch"] = torchs(mode, image, grid, cotangent)[i]
         if mode != "bicubic":
-            rival, _, _ = compiled(jaxs(mode)[i], args[0], jnp.asarray(pixels), args[2])
-            contestants["jax"] = lambda rival=rival: rival(args[0], jnp.asarray(pixels), args[2])
-        times = race(contestants)
-        best = min(times["ours"]) * 1e3
-        ratios = [f"{ratio(times, r, 'ours'):.2f}" if r in times else "" for r in ("torch", "jax")]
-        size = "x".join(map(str, shape))
-        rows.append(
-            [
-                size,
-                mode,
-                name,
-                f"{best:.2f}",
-                *ratios,
-                f"{seconds:.2f}",
-                f"{temporaries / 2**20:.0f}",
-            ]
-        )
+            rivals["jax"] = bound(jaxs(mode)[i], given, places, wanted)[0]
+        program = bound(ours(mode)[i], given, normal, wanted)
+        rows.append(row("x".join(map(str, shape)), mode, kind, program, rivals))
     return rows
 
 
@@ -131,52 +134,30 @@ def spline_cell() -> list[str]:
     rng = np.random.default_rng(2)
     volume = rng.normal(size=(128,) * 3).astype(np.float32)
     points = rng.uniform(0, 127, (3, 100_000)).astype(np.float32)
-    args = (jnp.asarray(volume), jnp.asarray(points))
-    run, seconds, temporaries = compiled(
-        lambda x, c: jresample.map_coordinates(x, c, 3, mode="mirror"), *args
+    spline = {"order": 3, "mode": "mirror"}
+    program = bound(
+        lambda x, c: jresample.map_coordinates(x, c, **spline), *map(jnp.asarray, (volume, points))
     )
-    times = race(
-        {
-            "ours": lambda: run(*args),
-            "scipy": lambda: scipy.ndimage.map_coordinates(volume, points, order=3, mode="mirror"),
-        }
-    )
-    best = min(times["ours"]) * 1e3
-    against = f"{ratio(times, 'scipy', 'ours'):.2f} (scipy)"
-    return [
-        "128^3",
-        "spline 3",
-        "forward",
-        f"{best:.1f}",
-        against,
-        "",
-        f"{seconds:.2f}",
-        f"{temporaries / 2**20:.0f}",
-    ]
+    scipys = {"scipy": lambda: scipy.ndimage.map_coordinates(volume, points, **spline)}
+    return row("128^3", "spline 3", "forward", program, scipys)
 
 
 def report(only: str = "") -> str:
     """Returns the tables of the cells whose shape or mode contains `only`."""
-    head = ["image", "mode", "pass", "ms", "torch", "jax", "compile s", "temp MiB"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    gains: dict[str, list[float]] = {"torch": [], "jax": []}
+    rows: list[list[str]] = []
     for shape in SHAPES:
         for mode in MODES:
-            if only not in f"{'x'.join(map(str, shape))} {mode}":
-                continue
-            for row in cell(shape, mode):
-                lines.append("| " + " | ".join(row) + " |")
-                print(lines[-1], flush=True)
-                for rival, value in zip(gains, row[4:6], strict=True):
-                    gains[rival] += [float(value)] if value else []
+            if only in f"{'x'.join(map(str, shape))} {mode}":
+                rows += cell(shape, mode)
+                print(*rows[-2:], sep="\n", flush=True)
+    means = []
+    for column, rival in ((4, "torch"), (5, "jax")):
+        values = [float(line[column]) for line in rows if line[column]]
+        if values:
+            mean = f"{geometric_mean(values):.2f} times {rival}"
+            means.append(f"{mean} (least {min(values):.2f})")
     if only in "128^3 spline":
-        lines.append("| " + " | ".join(spline_cell()) + " |")
-        print(lines[-1], flush=True)
-    means = [
-        f"{math.exp(statistics.mean(map(math.log, values))):.2f} times {rival} "
-        f"(least {min(values):.2f})"
-        for rival, values in gains.items()
-        if values
-    ]
-    lines += ["", "Geometric means: " + " and ".join(means) + "." if means else ""]
-    return "\n".join([EXPLAINED, "", *lines])
+        rows.append(spline_cell())
+    head = ("image", "mode", "pass", "ms", "torch", "jax", "compile s", "temp MiB")
+    told = f"Geometric means: {' and '.join(means)}." if means else ""
+    return "\n\n".join([EXPLAINED, markdown(head, rows), told])

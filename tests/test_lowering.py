@@ -248,20 +248,25 @@ def test_axes_too_long_for_a_matrix_are_gathered(entries, monkeypatch):
 # sharded ------------------------------------------------------------------------------------------
 
 
+def shared_batch(kind):
+    """Four images over two devices: the mesh, the passes, the images, and what is wanted."""
+    mesh = jax.make_mesh((2,), ("b",), axis_types=(kind,), devices=jax.devices()[:2])
+    passes, matrices = passes_of([(12, 7), (9, 20)], ["cubic"])
+    x = np.random.default_rng(0).normal(size=(4, 12, 9))
+    want = np.stack([applied(one, matrices) for one in x])
+    return mesh, tuple((axis + 1, plan) for axis, plan in passes), x, want
+
+
 @pytest.mark.parametrize("platform", _apply.PLATFORMS)
 def test_in_shard_map(platform):
     """Each lowering is traced where batch axes are manual, and its loop keeps their types."""
-    mesh = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
-    passes, matrices = passes_of([(12, 7), (9, 20)], ["cubic"])
-    passes = tuple((axis + 1, plan) for axis, plan in passes)
-    x = np.random.default_rng(0).normal(size=(4, 12, 9))
+    mesh, passes, x, want = shared_batch(AxisType.Auto)
     spec = PartitionSpec("b")
     mapped = jax.jit(
         jax.shard_map(
             lambda x: _apply.apply(x, passes, platform), mesh=mesh, in_specs=spec, out_specs=spec
         )
     )
-    want = np.stack([applied(one, matrices) for one in x])
     np.testing.assert_allclose(mapped(x), want, rtol=0, atol=1e-13)
     x[1, 0, 0] = np.nan
     got = np.asarray(mapped(x))
@@ -271,11 +276,8 @@ def test_in_shard_map(platform):
 
 @pytest.mark.parametrize("platform", _apply.PLATFORMS)
 def test_with_explicit_sharding(platform):
-    mesh = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Explicit,), devices=jax.devices()[:2])
-    passes, matrices = passes_of([(12, 7), (9, 20)], ["cubic"])
-    passes = tuple((axis + 1, plan) for axis, plan in passes)
-    x = np.random.default_rng(0).normal(size=(4, 12, 9))
+    mesh, passes, x, want = shared_batch(AxisType.Explicit)
     with jax.set_mesh(mesh):
         got = run(jax.device_put(x, PartitionSpec("b")), passes, platform)
     assert jax.typeof(got).sharding.spec[0] == "b"
-    np.testing.assert_allclose(got, np.stack([applied(one, matrices) for one in x]), atol=1e-13)
+    np.testing.assert_allclose(got, want, atol=1e-13)
